@@ -46,6 +46,8 @@ const journeys = {
     await page.getByRole("button", { name: "Retry", exact: true }).click();
     const dialog = page.getByRole("dialog");
     await dialog.getByLabel("From").selectOption("price");
+    // The form begins with what the node got, each digit of it.
+    await page.waitForFunction(() => document.querySelector("dialog textarea")?.value.includes("9007199254740993"));
     await dialog.getByLabel("Input for price").fill('{"price": ');
     await dialog.getByRole("button", { name: "Retry", exact: true }).click();
     await dialog.getByText("The input is not JSON").waitFor();
@@ -54,6 +56,11 @@ const journeys = {
     await page.locator(".title .status", { hasText: "Completed" }).waitFor();
     const result = await host.result(id);
     check(result.output === 12, `the output is ${JSON.stringify(result.output)}`);
+    await page.locator("aside .status", { hasText: "Completed" }).first().waitFor();
+    // A retry that comes from elsewhere is seen, too.
+    await host.ask("POST", `/api/v1/runs/${id}/retry`, { from: "price", input: { price: 14 } });
+    await host.result(id);
+    await page.getByRole("region", { name: "Output, content" }).getByText("14").waitFor();
     await visit.open(`runs/${id}?node=price`);
     await page.getByRole("region", { name: "Input, content" }).getByText("12").waitFor();
     await visit.end();
@@ -82,6 +89,8 @@ const journeys = {
     await visit.tabTo("combobox", "From");
     await keyboard.type("price");
     await visit.tabTo("textbox", /Input for price/);
+    await page.waitForFunction(() => document.activeElement?.value.includes("17"));
+    await keyboard.press("Control+A");
     await keyboard.type('{"price": 13}');
     const submit = page.getByRole("dialog").getByRole("button", { name: "Retry", exact: true });
     while (!(await submit.evaluate((it) => it === document.activeElement))) await keyboard.press("Tab");

@@ -1,11 +1,12 @@
 // The commands that people give to a run.
 
-import { useState } from "preact/hooks";
-import { send } from "./api.js";
+import { useEffect, useState } from "preact/hooks";
+import { get, send } from "./api.js";
 import { html } from "./html.js";
 import { write } from "./json.js";
 import { Dialog, Trouble } from "./kit.js";
 import { rows } from "./rails.js";
+import { adjust } from "./route.js";
 
 /** How long a command waits for its effect. */
 const WAIT = "5s";
@@ -60,6 +61,24 @@ function Retry({ run, onClose }) {
   // One node has failed: the form begins with it, so that its input can be changed at once.
   const [from, setFrom] = useState(outer.length === 1 && failed.size === 1 ? outer[0] : "");
   const [input, setInput] = useState("");
+  // The input that the node got last, as the form offers it.
+  const [given, setGiven] = useState("");
+  const node = run.file ? rows(run.file).find((row) => row.name === from)?.node : null;
+  const takes = node && ("use" in node || "workflow" in node);
+  useEffect(() => {
+    setGiven("");
+    setInput("");
+    const last = run.history.nodes.get(from)?.at(-1);
+    if (!last || !takes) return;
+    const abort = new AbortController();
+    get(`api/v1/runs/${run.id}/executions/${last.no}`, {}, abort.signal).then((whole) => {
+      if (whole.input?.value === undefined) return;
+      const text = write(whole.input.value);
+      setGiven(text);
+      setInput((before) => (before === "" ? text : before));
+    }, () => {});
+    return () => abort.abort();
+  }, [from, takes]);
   const [latest, setLatest] = useState(false);
   const [error, setError] = useState(/** @type {any} */ (null));
   const [busy, setBusy] = useState(false);
@@ -67,7 +86,8 @@ function Retry({ run, onClose }) {
     event.preventDefault();
     const parts = [];
     if (from !== "") parts.push(`"from":${JSON.stringify(from)}`);
-    if (from !== "" && input.trim() !== "") {
+    // An input that was not changed is not sent: the node gets the same again.
+    if (takes && input.trim() !== "" && input !== given) {
       try {
         JSON.parse(input);
       } catch (problem) {
@@ -83,6 +103,8 @@ function Retry({ run, onClose }) {
     try {
       await send("POST", `api/v1/runs/${run.id}/retry`, { body: `{${parts.join(",")}}` });
       onClose();
+      // The newest execution is shown, not the one that failed.
+      adjust({ execution: null }, { replace: true });
       await run.again();
     } catch (problem) {
       setError(problem);
@@ -95,7 +117,7 @@ function Retry({ run, onClose }) {
         <option value="">all nodes that failed${failed.size ? `: ${[...failed].slice(0, 5).join(", ")}` : ""}</option>
         ${names.slice(0, 2000).map((name) => html`<option key=${name} value=${name}>${name}${failed.has(name) ? " (failed)" : ""}</option>`)}
       </select></label>
-    ${from !== "" && html`<label>Input for ${from}, as JSON
+    ${takes && html`<label>Input for ${from}, as JSON
       <textarea rows="6" spellcheck="false" value=${input} placeholder="empty: the input that it had"
         onInput=${(/** @type {any} */ event) => setInput(event.target.value)}></textarea></label>
       <button type="button" class="quiet" onClick=${() => setInput(write(run.shown.input))}>Begin with the input of the run</button>`}

@@ -3,7 +3,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { get } from "./api.js";
 import { html } from "./html.js";
-import { Code, Loading, Time, Trouble } from "./kit.js";
+import { Code, Copy, Loading, Time, Trouble } from "./kit.js";
 import { kind } from "./rails.js";
 import { Link } from "./route.js";
 import { Status } from "./status.js";
@@ -32,6 +32,7 @@ export function RunPane({ run, now }) {
       ${item.path && html`<code>${item.path}</code> returns it.`}</p>`)}
     <${Sections} sections=${shown.mutexes} />
     <${Children} run=${run} now=${now} />
+    <${Components} components=${shown.components} />
     <${Journal} entries=${shown.journal} now=${now} />
   </div>`;
 }
@@ -69,6 +70,19 @@ function waiting(trigger, now, named) {
   if (trigger.state === "parked") return html`${node}waits${due ? html` until ${brief(due, now)} at the latest` : ""}`;
   if (due && ms(due) > now) return html`${node}goes on ${ago(due, now)}`;
   return html`${node}is due`;
+}
+
+/**
+ * The components that the run uses.
+ * @param {{ components: any[] }} props
+ */
+function Components({ components }) {
+  if (components.length === 0) return null;
+  return html`<section><h3>Components</h3><ul class="plain">
+    ${components.map((it) => html`<li key=${it.node_type}><code>${it.node_type}</code>${" "}
+      ${it.package ? html`<${Link} to=${["plugins", it.package]} query=${{ version: it.version }}>${it.package} ${it.version}<//>` : html`<span class="dim">gone from the store</span>`}${" "}
+      <span class="dim"><${Copy} text=${it.digest} shown=${it.digest.slice(0, 19)} /></span></li>`)}
+  </ul></section>`;
 }
 
 /** @param {{ sections: any[] }} props */
@@ -140,7 +154,7 @@ export function NodePane({ run, row, now, state, no, select }) {
     ${list.length > 1 && html`<div class="attempts" role="group" aria-label="Executions, the newest first">
       ${listed.map((it) => html`<button type="button" key=${it.no} class=${it === chosen ? "chosen" : ""}
         aria-pressed=${it === chosen} onClick=${() => select(row.name, it.no)}>
-        <${Status} status=${it.status} /><span class="dim">attempt ${it.attempt} · ${took(it.took_us / 1000)}</span></button>`)}
+        <${Status} status=${it.status} /><span class="dim">${it.scope ? `item ${it.scope.item.join(".")} · ` : ""}attempt ${it.attempt} · ${took(it.took_us / 1000)}</span></button>`)}
       ${list.length > most && html`<button type="button" onClick=${() => setMost(most + 10 * LISTED)}>${list.length - most} more</button>`}
     </div>`}
     ${chosen
@@ -173,7 +187,7 @@ function ExecutionPane({ id, execution, now }) {
     ${failure && html`<${FailurePane} failure=${failure} />`}
     ${error && html`<${Trouble} error=${error} again=${() => setRound(round + 1)} />`}
     ${!whole && !error && html`<${Loading} lines=${3} />`}
-    ${whole?.item && html`<p class="dim">Item ${whole.item.join(", ")}</p>`}
+    ${whole?.scope && html`<p class="dim">Item ${whole.scope.item.join(", ")}</p>`}
     <${Given} label="Configuration that it got" given=${whole?.with} file=${`${execution.node}-with`} />
     <${Given} label="Input" given=${whole?.input} file=${`${execution.node}-input`} />
     ${whole?.output !== undefined && html`<${Value} label="Output" value=${whole.output} file=${execution.node} />`}

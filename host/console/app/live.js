@@ -6,6 +6,9 @@ import { History } from "./history.js";
 /** The shortest time between two reads of the pending work, in milliseconds. */
 const AGAIN_MS = 800;
 
+/** The time between two looks whether a run that has ended goes on, in milliseconds. */
+const ENDED_MS = 10_000;
+
 /** The longest time between two attempts to connect, in milliseconds. */
 const PATIENCE_MS = 10_000;
 
@@ -67,6 +70,7 @@ export class LiveRun {
     this.#abort.abort();
     this.#stream?.close();
     clearTimeout(this.#timer);
+    clearTimeout(this.#endedTimer);
     cancelAnimationFrame(this.#frame);
     document.removeEventListener("visibilitychange", this.#seen);
   }
@@ -126,7 +130,10 @@ export class LiveRun {
       this.shown = shown;
       this.triggers = shown.triggers;
       this.bookmarks = waits.items;
-      if (this.isFinal) this.begun.clear();
+      if (this.isFinal) {
+        this.begun.clear();
+        this.#watch();
+      }
       this.error = null;
     } catch (error) {
       if (signal.aborted) return;
@@ -139,6 +146,22 @@ export class LiveRun {
       this.#lookAgain = false;
       this.#soon();
     }
+  }
+
+  #endedTimer = 0;
+
+  /** Looks now and then whether a run that has ended goes on: a retry may come from elsewhere. */
+  #watch() {
+    clearTimeout(this.#endedTimer);
+    this.#endedTimer = setTimeout(async () => {
+      // A page that is seen again looks by itself.
+      if (document.hidden || this.#abort.signal.aborted || !this.isFinal) return;
+      const page = await get("api/v1/runs", { id: this.id, limit: 1 }, this.#abort.signal).catch(() => null);
+      const now = page?.items[0];
+      const before = this.shown.run;
+      if (now && (now.status !== before.status || now.finished !== before.finished)) await this.again();
+      else if (!this.#abort.signal.aborted) this.#watch();
+    }, ENDED_MS);
   }
 
   #soonTimer = 0;
@@ -229,9 +252,10 @@ export class LiveRun {
     });
   }
 
-  /** Follows the run again, after a command that lets it continue. */
+  /** Follows the run again, after it was made to continue, perhaps by another version. */
   async again() {
     await this.look();
     if (!this.isFinal) this.#follow();
+    await Promise.all([this.#definition(), this.#pages()]);
   }
 }

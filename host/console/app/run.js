@@ -98,6 +98,7 @@ function Head({ run, now }) {
     </div>
     <dl class="facts">
       <div><dt>Run</dt><dd><${Copy} text=${head.id} shown=${head.id.slice(0, 13)} /></dd></div>
+      ${run.shown.version !== null && html`<div><dt>Version</dt><dd><${Link} to=${["workflows", head.workflow]} query=${{ version: String(run.shown.version) }}>${run.shown.version}<//></dd></div>`}
       <div><dt>Created</dt><dd><${Time} at=${head.created} now=${now} /></dd></div>
       <div><dt>${head.finished ? "Took" : "For"}</dt><dd>${took(end - ms(head.created))}</dd></div>
       <div><dt>Executions</dt><dd>${run.history.all.size}${run.isWhole ? "" : "…"}</dd></div>
