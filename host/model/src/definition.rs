@@ -207,6 +207,44 @@ pub enum NodeKind {
     },
 }
 
+impl NodeKind {
+    /// Its name: the key by which a file writes it, like `for-each`.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Use { .. } => "use",
+            Self::ForEach(_) => "for-each",
+            Self::Workflow { .. } => "workflow",
+            Self::Wait(_) => "wait",
+            Self::Event { .. } => "event",
+            Self::Set(_) => "set",
+            Self::End { .. } => "end",
+            Self::Fail { .. } => "fail",
+        }
+    }
+
+    /// The names of all kinds.
+    pub const NAMES: [&'static str; 8] = [
+        "use", "for-each", "workflow", "wait", "event", "set", "end", "fail",
+    ];
+}
+
+/// The nodes with which a body begins, given its nodes and edges: those that are marked by `start`,
+/// or else those that no edge leads to, without those that compensate others.
+pub fn entries<'a>(
+    nodes: &'a BTreeMap<String, Node>,
+    edges: &'a [Edge],
+) -> impl Iterator<Item = &'a str> {
+    let marked = nodes.values().any(|node| node.start);
+    let entered = edges.iter().map(|edge| edge.to.as_str());
+    let compensating = nodes.values().filter_map(|node| node.compensate.as_deref());
+    let later: BTreeSet<&str> = entered.chain(compensating).collect();
+    let begins = move |(name, node): &(&String, &Node)| match marked {
+        true => node.start,
+        false => !later.contains(name.as_str()),
+    };
+    nodes.iter().filter(begins).map(|(name, _)| name.as_str())
+}
+
 /// Nodes that run once for each item of a list, each time in a scope of their own.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ForEach {

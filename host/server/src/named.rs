@@ -5,6 +5,7 @@
 use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
+use windlass_model::definition::NodeKind;
 use windlass_model::{Class, Delivery, ExecutionStatus, Status, TriggerState, TriggerType};
 use windlass_runtime::operations::batches::Standing;
 use windlass_store::letters::LetterKind;
@@ -43,6 +44,8 @@ named! {
     /// Where a value comes from that a node got: it was stored with the execution, or it is rendered
     /// again from what the execution read.
     Source: ["recorded", "recomputed"];
+    /// What a node does, by the key of workflow files.
+    NodeWork: NodeKind::NAMES;
     /// The state of a trigger.
     State: states();
     /// The last known state of a trigger; `finished` and `closed` mean that the trigger is gone.

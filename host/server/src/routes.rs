@@ -89,6 +89,7 @@ pub(crate) fn documented() -> Routes {
         .add(P::DefinitionsRead, routes!(definitions::show))
         .add(P::DefinitionsRead, routes!(definitions::text))
         .add(P::DefinitionsRead, routes!(definitions::next))
+        .add(P::DefinitionsRead, routes!(history::stored_definition))
         .add(P::DefinitionsPublish, routes!(publishing::publish))
         .add(P::DefinitionsPublish, routes!(publishing::retract))
         .add(P::DefinitionsPublish, routes!(publishing::revert))

@@ -1,6 +1,7 @@
 //! The JSON of stored rows.
 
 mod failure;
+pub(crate) mod graph;
 pub(crate) mod sections;
 
 use std::collections::HashMap;
@@ -11,7 +12,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
 use windlass_model::{Body, Digest, Payload, RunNo, Seq, Tags};
-use windlass_runtime::operations::{Given, Inputs};
+use windlass_runtime::operations::{self, Given, Inputs};
 use windlass_store::rows::{ExecutionRow, RunRow, TriggerRow};
 use windlass_store::stimuli::Sent as Did;
 
@@ -242,9 +243,10 @@ pub(crate) struct Execution {
     logs: Vec<Value>,
     /// Nodes that were skipped because of its output.
     skipped: Vec<String>,
-    /// The positions of the items of for-eaches around it, the outermost first. Lists leave it out.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    item: Vec<u32>,
+    /// The item of a for-each in whose body it ran; absent if it ran in no body.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    scope: Option<Scope>,
     /// The input that its node got; absent if that takes none. Lists leave it out.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -254,6 +256,24 @@ pub(crate) struct Execution {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     with: Option<Got>,
+}
+
+/// The item of a for-each, in whose body nodes run.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Scope {
+    /// The execution of the for-each, by its number: its output is the list.
+    list: String,
+    /// The positions of the items of all for-eaches around it, from 0, the outermost first.
+    item: Vec<u32>,
+}
+
+impl From<operations::Within> for Scope {
+    fn from(within: operations::Within) -> Self {
+        Self {
+            list: within.list.to_string(),
+            item: within.item,
+        }
+    }
 }
 
 /// A value that a node got, or why it is not known.
@@ -311,7 +331,7 @@ impl Execution {
             failure: row.failure.as_ref().map(Failure::from),
             logs: Vec::new(),
             skipped: skipped.map(|node| node_name(nodes, *node)).collect(),
-            item: Vec::new(),
+            scope: operations::scope_of(row).map(Scope::from),
             input: None,
             with: None,
         }
@@ -336,7 +356,6 @@ impl Execution {
     pub(crate) fn got(self, app: &AppInner, inputs: &Inputs) -> Result<Self, Box<Problem>> {
         let got = |given: &Option<_>| given.as_ref().map(|it| Got::of(app, it)).transpose();
         Ok(Self {
-            item: inputs.item.clone(),
             input: got(&inputs.input)?,
             with: got(&inputs.with)?,
             ..self

@@ -91,6 +91,10 @@ macro_rules! with_readers {
             published(name: &str) -> Option<PublicationRow>, by published;
             /// Versions of workflows.
             publications(query: &PublicationQuery) -> Vec<PublicationRow>, by published;
+            /// The version of a workflow that was published as this definition: the last one at
+            /// this time, in epoch milliseconds, or the first one after it. None: it was never
+            /// published.
+            published_as(definition: Digest, at_ms: i64) -> Option<PublicationRow>, by published;
             /// The text that a version of a workflow was published as; none if it was published
             /// without one.
             published_text(name: &str, version: u32) -> Option<Bytes>, by published;
@@ -138,6 +142,8 @@ macro_rules! with_readers {
             setting(name: &str) -> Option<Bytes>, by settings;
             /// A stored component.
             component(digest: Digest) -> Option<Stored>, by components;
+            /// A stored component without its bytes.
+            component_row(digest: Digest) -> Option<ComponentRow>, by components;
             /// Stored components with a generation above this one; at most `limit`.
             components(after: i64, limit: u32) -> Vec<ComponentRow>, by components;
             /// Stimuli in the queue, oldest first.

@@ -86,6 +86,90 @@ fn a_run_is_started_waited_for_and_looked_at() {
 }
 
 #[test]
+fn a_run_shows_its_version_its_components_its_scopes_and_its_graph() {
+    let lists = json!({
+        "workflow": "lists",
+        "nodes": {
+            "each": {
+                "for-each": "{{ input }}",
+                "nodes": { "said": { "use": "echo/echo" }, "kept": { "set": { "a": 1 } } },
+                "edges": ["said -> kept"],
+            },
+            "undo": { "set": { "b": 2 } },
+            "last": { "workflow": "two", "compensate": "undo", "title": "The other one" },
+        },
+        "edges": [{ "from": "each", "to": "last", "when": "vars.a == 1" }],
+        "vars": { "a": 1, "b": 0 },
+    });
+    let (_place, web) = web(&[two(), lists.clone()]);
+    let id = web.start("lists", &json!(["x", "y"]));
+    assert_eq!(web.result(&id)["status"], "completed");
+    let mut newer = lists;
+    newer["description"] = "newer".into();
+    web.publish(&newer);
+    let shown = web.get(&format!("/api/v1/runs/{id}"));
+    assert_eq!(shown["version"], 1, "the run began with it");
+    let plugins = web.get("/api/v1/plugins");
+    let echo = plugins["items"].as_array().unwrap();
+    let echo = echo.iter().find(|it| it["package"] == "echo").unwrap();
+    let component = &shown["components"][0];
+    assert_eq!(component["node_type"], "echo/echo");
+    for member in ["package", "version", "digest"] {
+        assert_eq!(component[member], echo[member], "{member}");
+    }
+    let executions = web.get(&format!("/api/v1/runs/{id}/executions?brief=true"));
+    let executions = executions["items"].as_array().unwrap();
+    let of = |node: &str| -> Vec<&Value> {
+        let of = executions.iter().filter(|it| it["node"] == node);
+        of.collect()
+    };
+    assert!(of("last").iter().all(|it| it.get("scope").is_none()));
+    let lists: Vec<&Value> = of("each").iter().map(|it| &it["no"]).collect();
+    for node in ["said", "kept"] {
+        let mut items = Vec::new();
+        for execution in of(node) {
+            assert!(lists.contains(&&execution["scope"]["list"]), "{execution}");
+            items.push(execution["scope"]["item"][0].as_u64().unwrap());
+        }
+        items.sort_unstable();
+        assert_eq!(items, [0, 1], "{node}");
+    }
+    let digest = shown["run"]["definition"].as_str().unwrap();
+    let stored = web.get(&format!("/api/v1/stored-definitions/{digest}?graph=true"));
+    let of_run = web.get(&format!("/api/v1/runs/{id}/definition?graph=true"));
+    assert_eq!(stored, of_run);
+    let (_, bare) = digest.split_once(':').unwrap();
+    let without = web.get(&format!("/api/v1/stored-definitions/{bare}"));
+    assert_eq!(without["file"], stored["file"]);
+    assert!(without.get("graph").is_none());
+    let node = |name: &str, kind: &str, uses: Value, body: Value, entry: bool| {
+        let title = (name == "last").then_some("The other one");
+        json!({ "name": name, "kind": kind, "uses": uses, "body": body, "entry": entry, "title": title })
+    };
+    let none = Value::Null;
+    let nodes = json!([
+        node("each", "for-each", none.clone(), none.clone(), true),
+        node("kept", "set", none.clone(), "each".into(), false),
+        node("last", "workflow", "two".into(), none.clone(), false),
+        node("said", "use", "echo/echo".into(), "each".into(), true),
+        node("undo", "set", none.clone(), none, false),
+    ]);
+    assert_eq!(stored["graph"]["nodes"], nodes);
+    let edges = &stored["graph"]["edges"];
+    assert_eq!(edges[0]["from"], "each");
+    assert_eq!(edges[0]["when"], "vars.a == 1");
+    assert_eq!(edges[1]["to"], "kept");
+    assert_eq!(
+        (&edges[1]["port"], &edges[1]["when"]),
+        (&"done".into(), &Value::Null)
+    );
+    for unknown in ["0".repeat(64), "none".to_owned()] {
+        let missing = web.get_any(&format!("/api/v1/stored-definitions/{unknown}"));
+        assert_eq!(missing.status, 404, "{unknown}");
+    }
+}
+
+#[test]
 fn a_stream_follows_a_run_to_its_end_and_goes_on_where_it_was_broken_off() {
     let (_place, web) = web(&[waits()]);
     let id = web.start("waits", &Value::Null);

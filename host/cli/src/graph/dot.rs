@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use windlass_model::Definition;
-use windlass_model::definition::{Body, Edge, Node, NodeKind};
+use windlass_model::definition::{Body, Edge, Node, NodeKind, entries};
 
-use super::{condition, entries, join, kind};
+use super::{condition, join, kind};
 
 /// The workflow as a `digraph`.
 pub(crate) fn dot(definition: &Definition) -> String {
@@ -66,7 +66,7 @@ fn body(body: &Body, (name, label): (&str, &str), indent: &str, text: &mut Strin
     let _ = writeln!(text, "{inner}style=dashed;");
     let _ = writeln!(text, "{inner}{name} [label={label}];");
     part(&body.nodes, &body.edges, &inner, text);
-    for entry in entries(body) {
+    for entry in entries(&body.nodes, &body.edges) {
         let _ = writeln!(text, "{inner}{name} -> {} [style=dashed];", quoted(entry));
     }
     let _ = writeln!(text, "{indent}}}");

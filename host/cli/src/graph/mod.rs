@@ -7,7 +7,7 @@ mod text;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
-use windlass_model::definition::{ANY_PORT, Body, DONE, Edge, Join, Node, NodeKind, When};
+use windlass_model::definition::{ANY_PORT, DONE, Edge, Join, Node, NodeKind, When};
 
 pub(crate) use dot::dot;
 pub(crate) use mermaid::mermaid;
@@ -67,18 +67,6 @@ fn condition(edge: &Edge) -> String {
         When::Else => parts.push("else".to_owned()),
     }
     parts.join(", ")
-}
-
-/// The first nodes of a body, by the rule for workflows.
-fn entries(body: &Body) -> impl Iterator<Item = &str> {
-    let marked = body.nodes.values().any(|node| node.start);
-    let entered: BTreeSet<&str> = body.edges.iter().map(|edge| edge.to.as_str()).collect();
-    let begins = move |(name, node): &(&String, &Node)| match marked {
-        true => node.start,
-        false => !entered.contains(name.as_str()),
-    };
-    let names = body.nodes.iter().filter(begins);
-    names.map(|(name, _)| name.as_str())
 }
 
 /// The nodes in an order in which forward edges lead downwards, and the backward edges by their

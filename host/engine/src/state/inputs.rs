@@ -21,6 +21,7 @@ const READ: u8 = 1 << 3;
 const RENDERED: u8 = 1 << 4;
 const WITH: u8 = 1 << 5;
 const INPUT: u8 = 1 << 6;
+const NONE: u8 = 1 << 7;
 
 /// The bytes of names and numbers of values that a record keeps.
 pub const READ_BYTES: usize = 8 * 1024;
@@ -112,6 +113,9 @@ pub struct Inputs {
     pub read: Read,
     /// Whether the input was rendered: the execution may have failed before.
     pub rendered: bool,
+    /// Whether the record tells the place of the execution alone: the node takes no input, or the
+    /// execution ended before it was about to get one.
+    pub none: bool,
     /// Its configuration, if that is stored whole.
     pub with: Option<Bytes>,
     /// Its input, if that is stored whole.
@@ -130,6 +134,16 @@ impl Inputs {
         inputs
     }
 
+    /// What the record of an execution without an input tells: the list and the positions of the
+    /// items around it.
+    pub fn without(list: ExecutionNo, at: Vec<u32>) -> Self {
+        Self {
+            item: Some((list, at)),
+            none: true,
+            ..Self::default()
+        }
+    }
+
     /// Encodes it for a record with this number, which follows another one.
     pub fn encode(&self, record: ExecutionNo, previous: Option<ExecutionNo>) -> Bytes {
         let near = |run: &ExecutionNo| record.0.wrapping_sub(run.0);
@@ -143,6 +157,7 @@ impl Inputs {
         set(RENDERED, self.rendered);
         set(WITH, self.with.is_some());
         set(INPUT, self.input.is_some());
+        set(NONE, self.none);
         let mut bytes = vec![flags];
         if is_before {
             // The node counts where it is the only one of several.
@@ -192,12 +207,13 @@ impl Inputs {
             what: "input",
             reason: "its record is damaged, or of an unknown version",
         };
-        if *flags >= INPUT << 1 {
+        if flags & NONE != 0 && *flags != NONE | ITEM {
             return Err(damaged);
         }
         let far = |near: i64| ExecutionNo(record.0.wrapping_sub(near));
         let mut inputs = Self {
             rendered: flags & RENDERED != 0,
+            none: flags & NONE != 0,
             ..Self::default()
         };
         if let Some(node) = take(flags & BEFORE, &mut rest)? {
@@ -249,6 +265,7 @@ mod tests {
                 input: None,
             },
             rendered: true,
+            none: false,
             with: Some(Bytes::from_static(b"{}")),
             input: Some(Payload::json("[1]")),
         }
@@ -262,11 +279,13 @@ mod tests {
             rendered: true,
             ..Inputs::default()
         };
-        for inputs in [all(), usual.clone(), Inputs::default()] {
+        let without = Inputs::without(ExecutionNo(98), vec![3]);
+        for inputs in [all(), usual.clone(), without.clone(), Inputs::default()] {
             let bytes = inputs.encode(no, previous);
             assert_eq!(Inputs::decode(&bytes, no, previous), Ok(Some(inputs)));
         }
         assert_eq!(usual.encode(no, previous).len(), 2);
+        assert_eq!(without.encode(no, previous).len(), 4);
         assert_eq!(Inputs::decode(&[], no, previous), Ok(None));
     }
 

@@ -11,13 +11,13 @@ use serde_json::Value;
 use windlass_engine::Inputs as MadeOf;
 use windlass_engine::expr::{Bounds, Interrupt};
 use windlass_model::definition::NodeKind;
-use windlass_model::{Digest, Payload, RunId, file};
+use windlass_model::{Digest, ExecutionNo, Payload, RunId, file};
 use windlass_store::next_rows;
 use windlass_store::rows::{ExecutionRow, JournalRow, RunRow};
 
 use super::reach::{Operations, OperationsInner};
 use crate::error::Error;
-use crate::shard::{Again, Given, Inputs, NOT_RENDERED, inputs_again, positions};
+use crate::shard::{Again, Given, Inputs, NOT_RENDERED, inputs_again};
 use crate::transfer::IMPORTED;
 
 /// The entries of the journal of a run that are searched.
@@ -28,6 +28,23 @@ const PAGE: u32 = 200;
 
 /// How long an input waits for those that are being rendered, and may take itself.
 const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The scope of an execution: the item of a for-each in whose body it ran.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Within {
+    /// The execution of the for-each whose output is the list.
+    pub list: ExecutionNo,
+    /// The positions of the items around the execution, from 0, the outermost first.
+    pub item: Vec<u32>,
+}
+
+/// The scope of an execution, as its record tells it. None: it ran in no body, or its record is
+/// damaged.
+pub fn scope_of(record: &ExecutionRow) -> Option<Within> {
+    let made_of = MadeOf::decode(&record.inputs, record.no, record.previous);
+    let (list, item) = made_of.ok()??.item?;
+    Some(Within { list, item })
+}
 
 /// What has changed in a run since an execution began.
 struct Changes {
@@ -51,15 +68,14 @@ impl Operations {
 impl OperationsInner {
     fn inputs(&self, run: &RunRow, record: &ExecutionRow) -> Result<Inputs, Error> {
         let made_of = match MadeOf::decode(&record.inputs, record.no, record.previous) {
-            Ok(Some(made_of)) => made_of,
-            Ok(None) => return self.without(run, record),
+            Ok(Some(made_of)) if !made_of.none => made_of,
+            Ok(_) => return self.without(run, record),
             Err(damaged) => return Ok(unknown(damaged.to_string())),
         };
         if let (Some(with), Some(input)) = (&made_of.with, &made_of.input) {
             return Ok(Inputs {
                 with: Some(Given::Recorded(Payload::json(with.clone()))),
                 input: Some(Given::Recorded(input.clone())),
-                item: positions(&made_of),
             });
         }
         let changes = match self.changes_since(run, record)? {

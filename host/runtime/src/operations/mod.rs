@@ -20,6 +20,7 @@ mod letters;
 mod locks;
 mod moving;
 mod outcome;
+mod pinned;
 mod question;
 mod reach;
 mod resources;
@@ -43,10 +44,12 @@ pub use drafts::{
     save_draft,
 };
 pub use edition::OfEdition;
+pub use inputs::{Within, scope_of};
 pub use letters::{purge_letters, throw_letter_away};
 pub use locks::owned;
 pub use moving::{How, Imported};
 pub use outcome::Standing;
+pub use pinned::{Pinned, pinned};
 pub use question::Question;
 pub use reach::Operations;
 pub use resources::{Locks, Resources};

@@ -47,8 +47,6 @@ pub struct Inputs {
     pub with: Option<Given>,
     /// The input. None: the node takes none.
     pub input: Option<Given>,
-    /// The positions of the items of for-eaches around it, the outermost first.
-    pub item: Vec<u32>,
 }
 
 /// An execution whose input is rendered again.
@@ -92,7 +90,6 @@ pub(crate) fn inputs_again(again: &Again<'_>) -> windlass_store::Result<Inputs> 
     Ok(Inputs {
         with,
         input: Some(input),
-        item: positions(made_of),
     })
 }
 
@@ -100,7 +97,7 @@ pub(crate) fn inputs_again(again: &Again<'_>) -> windlass_store::Result<Inputs> 
 pub(crate) const NOT_RENDERED: &str = "the execution ended before its input was rendered";
 
 /// The positions of the items around an execution.
-pub(crate) fn positions(made_of: &MadeOf) -> Vec<u32> {
+fn positions(made_of: &MadeOf) -> Vec<u32> {
     let item = made_of.item.as_ref();
     item.map(|(_, at)| at.clone()).unwrap_or_default()
 }

@@ -123,8 +123,10 @@ impl OwnedRun {
         let item = self.state.scope(open.scope);
         // The item of a cancelled execution may be gone.
         let got = got.filter(|_| item.is_some() || open.scope == ScopeNo::ROOT);
+        let place = item.map(|item| (item.run, self.position(open.scope)));
         let Some(got) = got else {
-            return Bytes::new();
+            let without = place.map(|(list, at)| Inputs::without(list, at));
+            return without.map_or_else(Bytes::new, |it| it.encode(record, self.last_execution));
         };
         let plan = self.prepared.graph.node(open.node);
         let is_default = open.input.is_none() && plan.is_none_or(|plan| plan.input.is_none());
@@ -135,7 +137,7 @@ impl OwnedRun {
         let mut read = got.read;
         read.cut |= from.read.cut;
         let inputs = Inputs {
-            item: item.map(|item| (item.run, self.position(open.scope))),
+            item: place,
             read,
             rendered: got.rendered,
             with: got.with,

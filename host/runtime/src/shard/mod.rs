@@ -62,7 +62,7 @@ use evaluate::Evaluated;
 use mark::GuestMark;
 use work::Returned;
 
-pub(crate) use again::{Again, NOT_RENDERED, inputs_again, positions};
+pub(crate) use again::{Again, NOT_RENDERED, inputs_again};
 pub use again::{Given, Inputs};
 pub use burst::BurstBounds;
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use windlass_model::{Body, Payload, RunId, Status};
-use windlass_runtime::operations::{Given, Inputs, Retry, Schedule, WithVersion};
+use windlass_runtime::operations::{Given, Inputs, Retry, Schedule, WithVersion, scope_of};
 use windlass_runtime::transfer::{Accept, ImportTarget};
 use windlass_runtime::{Operations, StartRequest, Started};
 use windlass_store::Reader as _;
@@ -134,6 +134,22 @@ impl Trace {
         of.map(|(.., inputs)| inputs).collect()
     }
 
+    /// The positions of the items around the executions of a node that ran in a body. The list is
+    /// the execution of the for-each around it.
+    fn scopes(&self, node: &str) -> Vec<Vec<u32>> {
+        let of = self.got.iter().filter(|(name, ..)| name == node);
+        let scopes = of.filter_map(|(_, record, _)| scope_of(record));
+        let scopes = scopes.inspect(|scope| {
+            let list = self
+                .got
+                .iter()
+                .find(|(_, record, _)| record.no == scope.list);
+            let around = if node == "e_inner" { "inner" } else { "lines" };
+            assert_eq!(list.unwrap().0, around);
+        });
+        scopes.map(|scope| scope.item).collect()
+    }
+
     /// Compares the inputs of the trace with those that the guests report. Returns their number.
     fn agrees(&self, running: &Running, from: fn(Payload) -> Given) -> usize {
         let mut compared = 0;
@@ -186,10 +202,18 @@ fn a_trace_shows_the_inputs_that_the_guests_received() {
     for client in running.clients() {
         let trace = Trace::of(&running, &client, id);
         assert_eq!(trace.agrees(&running, Given::Recomputed), COMPARED);
-        let positions = trace.of_node("e_inner");
-        let positions: Vec<_> = positions.iter().map(|inputs| &*inputs.item).collect();
-        for expected in [[0, 0], [0, 1], [1, 0]] {
-            assert!(positions.contains(&&expected[..]), "{positions:?}");
+        // Nodes that take no input have their scopes, too.
+        let wanted: [(&str, &[&[u32]]); 5] = [
+            ("e_inner", &[&[0, 0], &[0, 1], &[1, 0]]),
+            ("inner", &[&[0], &[0], &[1], &[1]]),
+            ("e_item", &[&[0], &[1]]),
+            ("mine", &[&[0], &[1]]),
+            ("lines", &[]),
+        ];
+        for (node, items) in wanted {
+            let mut found = trace.scopes(node);
+            found.sort_unstable();
+            assert_eq!(found, items, "{node}");
         }
         for node in ["first", "lines", "pause"] {
             for inputs in trace.of_node(node) {

@@ -1,9 +1,11 @@
 //! The history of a run: its executions, and the definition whose nodes they executed.
+//!
+//! A definition is also found by its digest, which runs and versions name.
 
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
-use windlass_model::{ExecutionNo, RunId};
+use windlass_model::{Digest, ExecutionNo, RunId};
 use windlass_runtime::operations::{Given, Inputs};
 use windlass_store::rows::ExecutionRow;
 
@@ -15,6 +17,7 @@ use crate::page::{Page, PageAsked};
 use crate::problem::Problem;
 use crate::raw::Raw;
 use crate::view::Execution;
+use crate::view::graph::Graph;
 use crate::workflow_file::WorkflowFile;
 
 /// The members of executions to list.
@@ -108,9 +111,19 @@ fn shown(
     Execution::whole(app, nodes.as_deref(), &execution)?.got(app, &inputs)
 }
 
-/// The definition that a run executes.
+/// Whether to add the graph.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct WithGraph {
+    /// Add the graph.
+    #[serde(default)]
+    #[param(default = false)]
+    graph: bool,
+}
+
+/// A definition, published or not.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct RunDefinition {
+pub(crate) struct StoredDefinition {
     /// The name of the workflow.
     workflow: String,
     /// The digest of the definition.
@@ -118,28 +131,66 @@ pub(crate) struct RunDefinition {
     /// The definition.
     #[schema(value_type = WorkflowFile)]
     file: Raw,
+    /// Its graph, if the request asks for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    graph: Option<Graph>,
 }
 
 /// Return the definition that a run executes, published or not.
 #[utoipa::path(get, path = "/api/v1/runs/{id}/definition", operation_id = "getRunDefinition", tag = "runs",
-    params(("id" = uuid::Uuid, Path, description = "The run.")),
-    responses((status = 200, description = "The definition.", body = RunDefinition)))]
+    params(("id" = uuid::Uuid, Path, description = "The run."), WithGraph),
+    responses((status = 200, description = "The definition.", body = StoredDefinition)))]
 pub(crate) async fn definition(
     State(app): State<App>,
     id: Named,
-) -> Result<Json<RunDefinition>, Box<Problem>> {
+    QueryParams(with): QueryParams<WithGraph>,
+) -> Result<Json<StoredDefinition>, Box<Problem>> {
     let id = RunId(id.uuid()?);
     app.read(move |app| {
         let digest = find(app, id)?.definition;
-        let stored = app.store().definition(digest)?;
         let missing = || Problem::not_found(format!("the definition of the run {id} is gone"));
-        let stored = stored.ok_or_else(missing)?;
-        Ok(RunDefinition {
-            file: Raw::read(&stored.json),
-            workflow: stored.name,
-            digest: digest.to_string(),
-        })
+        stored(app, digest, with.graph)?.ok_or_else(missing)
     })
     .await
     .map(Json)
+}
+
+/// Return a definition by its digest, published or not.
+#[utoipa::path(get, path = "/api/v1/stored-definitions/{digest}", operation_id = "getStoredDefinition", tag = "definitions",
+    params(("digest" = String, Path, description = "The digest, as a run or a version names it: `sha256:` and 64 hexadecimal digits, or the digits alone."), WithGraph),
+    responses((status = 200, description = "The definition.", body = StoredDefinition)))]
+pub(crate) async fn stored_definition(
+    State(app): State<App>,
+    Named(text): Named,
+    QueryParams(with): QueryParams<WithGraph>,
+) -> Result<Json<StoredDefinition>, Box<Problem>> {
+    let digest: Result<Digest, _> = text.parse();
+    let missing = move || Problem::not_found(format!("there is no definition `{text}`"));
+    let Ok(digest) = digest else {
+        return Err(missing());
+    };
+    app.read(move |app| stored(app, digest, with.graph)?.ok_or_else(&missing))
+        .await
+        .map(Json)
+}
+
+fn stored(
+    app: &AppInner,
+    digest: Digest,
+    with_graph: bool,
+) -> Result<Option<StoredDefinition>, Box<Problem>> {
+    let Some(stored) = app.store().definition(digest)? else {
+        return Ok(None);
+    };
+    let parsed = match with_graph {
+        true => app.definition(digest)?,
+        false => None,
+    };
+    Ok(Some(StoredDefinition {
+        file: Raw::read(&stored.json),
+        workflow: stored.name,
+        digest: digest.to_string(),
+        graph: parsed.as_ref().map(Graph::of),
+    }))
 }

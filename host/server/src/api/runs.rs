@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 use windlass_model::{Payload, RunId, RunNo, ScopeNo, Version};
-use windlass_runtime::operations::{self, Standing};
+use windlass_runtime::operations::{self, Pinned, Standing};
 use windlass_runtime::transfer::{IMPORTED, Origin};
 use windlass_store::external::DuePlace;
 use windlass_store::rows::{JournalRow, RunRow, TriggerRow};
@@ -32,6 +32,12 @@ use crate::view::{Failure, Names, Run, Trigger, moment, optional, value};
 pub(crate) struct RunShown {
     /// The run as lists show it.
     run: Run,
+    /// The version of its workflow: the last one that was published as its definition before the
+    /// run was created, or the first one after that. Null if its definition was never published.
+    #[schema(required = true)]
+    version: Option<u32>,
+    /// The components that it uses, by node type.
+    components: Vec<Component>,
     /// Its input.
     #[schema(value_type = Option<Value>, required = true)]
     input: Option<Raw>,
@@ -55,6 +61,33 @@ pub(crate) struct RunShown {
     /// variables are listed one by one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     left_out: Vec<LeftOut>,
+}
+
+/// A component that a run uses.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Component {
+    /// The node type, as the definition names it: `data/jq@1`.
+    node_type: String,
+    /// The component, by its digest.
+    digest: String,
+    /// Its package; null if the store has the component no more.
+    #[schema(required = true)]
+    package: Option<String>,
+    /// The version of the package.
+    #[schema(required = true)]
+    version: Option<String>,
+}
+
+impl From<Pinned> for Component {
+    fn from(pinned: Pinned) -> Self {
+        let (package, version) = pinned.package.unzip();
+        Self {
+            node_type: pinned.node_type,
+            digest: pinned.digest.to_string(),
+            package,
+            version,
+        }
+    }
 }
 
 /// Data of a run that are left out of an answer because they are large.
@@ -136,8 +169,12 @@ fn shown(app: &AppInner, id: RunId) -> Result<RunShown, Box<Problem>> {
     let output = store.output(row.no)?;
     let output = shown.value("output", "result", output.as_ref())?;
     let (journal, imported) = shown.journal()?;
+    let published = store.published_as(row.definition, row.created_ms)?;
+    let components = operations::pinned(store, row.pins)?.unwrap_or_default();
     Ok(RunShown {
         run: Names::default().run(app, row)?,
+        version: published.map(|row| row.version),
+        components: components.into_iter().map(Component::from).collect(),
         input,
         vars: shown.vars()?,
         output,

@@ -153,7 +153,7 @@ macro_rules! conformance {
                 owned_runs_are_listed_by_their_owner,
                 a_search_ends_after_so_many_runs, runs_are_found_by_their_tags,
                 the_tags_of_a_deleted_run_are_deleted, pages_show_each_run_once_while_others_are_created;
-            publishing: publishing_counts_versions, a_version_keeps_the_text_that_it_was_published_as,
+            publishing: publishing_counts_versions, a_definition_is_found_with_the_version_of_a_time, a_version_keeps_the_text_that_it_was_published_as,
                 publications_are_listed_by_name,
                 unchanged_bindings_keep_their_numbers, one_hash_finds_all_workflows,
                 unchanged_schedules_keep_their_numbers, retracting_leaves_nothing_that_starts,

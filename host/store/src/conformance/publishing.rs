@@ -109,6 +109,32 @@ pub(super) fn publishing_counts_versions(harness: &dyn Harness) {
     assert_eq!(versions, [3, 2, 1], "newest first");
 }
 
+pub(super) fn a_definition_is_found_with_the_version_of_a_time(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let at = |definition: &str, at_ms| NewPublication {
+        at_ms,
+        ..draft(definition)
+    };
+    for (definition, at_ms) in [("one", 10), ("two", 20), ("one", 30), ("two", 40)] {
+        publish(&member, at(definition, at_ms));
+    }
+    let found = |name: &str, at_ms| {
+        let digest = version(name).digest;
+        let row = member.store.published_as(digest, at_ms).unwrap();
+        row.map(|row| row.version)
+    };
+    for (at_ms, one, two) in [(0, 1, 2), (10, 1, 2), (25, 1, 2), (30, 3, 2), (50, 3, 4)] {
+        let versions = (found("one", at_ms), found("two", at_ms));
+        assert_eq!(versions, (Some(one), Some(two)), "{at_ms}");
+    }
+    let row = member
+        .store
+        .published_as(version("two").digest, 50)
+        .unwrap();
+    assert_eq!(row, member.store.published("orders").unwrap());
+    assert_eq!(found("never", 50), None);
+}
+
 pub(super) fn a_version_keeps_the_text_that_it_was_published_as(harness: &dyn Harness) {
     let member = Member::join(harness);
     let text = |version| member.store.published_text("orders", version).unwrap();

@@ -89,6 +89,10 @@ pub(super) fn a_component_is_found_by_its_digest_wherever_it_came_from(harness: 
     let digests: Vec<Digest> = rows.iter().map(|row| row.digest).collect();
     assert_eq!(digests, [one.digest, two.digest]);
     assert_eq!(rows[0].name, "a/b");
+    for row in &rows {
+        assert_eq!(other.component_row(row.digest).unwrap().as_ref(), Some(row));
+    }
+    assert_eq!(other.component_row(Digest::of(b"none")).unwrap(), None);
     assert_eq!(other.components(rows[0].generation, 10).unwrap(), rows[1..]);
     assert_eq!(other.components(0, 1).unwrap(), rows[..1]);
     assert_eq!(other.components(rows[1].generation, 10).unwrap(), []);

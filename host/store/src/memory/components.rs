@@ -84,6 +84,11 @@ impl Data {
         }))
     }
 
+    pub(super) fn component_row(&self, digest: Digest) -> Option<ComponentRow> {
+        let mut rows = self.components.iter().map(|it| &it.row);
+        rows.find(|row| row.digest == digest).cloned()
+    }
+
     pub(super) fn components(&self, after: i64, limit: u32) -> Result<Vec<ComponentRow>> {
         let rows = self.components.iter().map(|it| it.row.clone());
         let rows = rows.filter(|row| row.generation > after);

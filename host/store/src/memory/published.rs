@@ -1,6 +1,8 @@
 //! Published definitions, schedules, reservations and duties in memory.
 
-use windlass_model::{BindingNo, RunId, RunNo, ScheduleNo, failpoint};
+use std::cmp::Reverse;
+
+use windlass_model::{BindingNo, Digest, RunId, RunNo, ScheduleNo, failpoint};
 
 use super::data::Data;
 use crate::drafts::SourceRow;
@@ -84,6 +86,21 @@ impl Data {
         let mut rows = self.publications.values();
         rows.find(|row| row.name == name && row.retracted_ms.is_none())
             .cloned()
+    }
+
+    pub(super) fn published_as(&self, definition: Digest, at_ms: i64) -> Option<PublicationRow> {
+        let rows = self.publications.values();
+        let rows = rows.filter(|row| row.definition == definition);
+        let (before, after): (Vec<_>, Vec<_>) = rows.partition(|row| row.published_ms <= at_ms);
+        let last = before
+            .into_iter()
+            .max_by_key(|row| (row.published_ms, row.version));
+        let first = || {
+            after
+                .into_iter()
+                .min_by_key(|row| (row.published_ms, Reverse(row.version)))
+        };
+        last.or_else(first).cloned()
     }
 
     pub(super) fn publications(&self, query: &PublicationQuery) -> Vec<PublicationRow> {

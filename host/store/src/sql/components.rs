@@ -4,7 +4,7 @@ use windlass_model::Digest;
 
 use super::row::{bytes, digest, int, text, text_if_any};
 use super::transaction::{Done, Transaction};
-use super::{Source, params, sql};
+use super::{Row, Source, params, sql};
 use crate::components::{
     ComponentRow, LOOKS, NewComponent, Stored, SweepComponents, check, check_room,
 };
@@ -107,22 +107,36 @@ pub(crate) fn component(tables: &impl Source, digest: Digest) -> Result<Option<S
     })
 }
 
+/// Selects the columns that [`component_of`] reads; `WHERE` follows.
+macro_rules! select_component {
+    ($rest:literal) => {
+        sql!(concat!(
+            "SELECT digest, name, version, generation, signature FROM component ",
+            $rest
+        ))
+    };
+}
+
+fn component_of(row: &dyn Row) -> Result<ComponentRow> {
+    Ok(ComponentRow {
+        digest: digest(row, 0)?,
+        name: text(row, 1)?,
+        version: text(row, 2)?,
+        generation: int(row, 3)?,
+        signature: text_if_any(row, 4)?.map(|text| Digest::of(text.as_bytes())),
+    })
+}
+
+pub(crate) fn component_row(tables: &impl Source, digest: Digest) -> Result<Option<ComponentRow>> {
+    let sql = select_component!("WHERE digest = ?1");
+    tables.one(sql, params![digest], component_of)
+}
+
 pub(crate) fn components(
     tables: &impl Source,
     after: i64,
     limit: u32,
 ) -> Result<Vec<ComponentRow>> {
-    let sql = sql!(
-        "SELECT digest, name, version, generation, signature FROM component \
-        WHERE generation > ?1 ORDER BY generation LIMIT ?2"
-    );
-    tables.all(sql, params![after, limit], |row| {
-        Ok(ComponentRow {
-            digest: digest(row, 0)?,
-            name: text(row, 1)?,
-            version: text(row, 2)?,
-            generation: int(row, 3)?,
-            signature: text_if_any(row, 4)?.map(|text| Digest::of(text.as_bytes())),
-        })
-    })
+    let sql = select_component!("WHERE generation > ?1 ORDER BY generation LIMIT ?2");
+    tables.all(sql, params![after, limit], component_of)
 }

@@ -11,11 +11,19 @@ use crate::published::{
     BindingRow, NewBinding, PublicationQuery, PublicationRow, ScheduleQuery, ScheduleRow,
 };
 
+/// The columns that [`publication`] reads.
+macro_rules! publication_columns {
+    () => {
+        "p.name, p.version, d.digest, p.published_ms, p.retracted_ms "
+    };
+}
+
 /// Selects the columns that [`publication`] reads; `WHERE` follows.
 macro_rules! select_publication {
     ($rest:literal) => {
         sql!(concat!(
-            "SELECT p.name, p.version, d.digest, p.published_ms, p.retracted_ms ",
+            "SELECT ",
+            publication_columns!(),
             "FROM publication p CROSS JOIN definition d ON d.no = p.definition ",
             $rest
         ))
@@ -105,6 +113,21 @@ fn schedule(row: &dyn Row) -> Result<ScheduleRow> {
 pub(crate) fn published(source: &impl Source, name: &str) -> Result<Option<PublicationRow>> {
     let sql = select_publication!("WHERE p.name = ?1 AND p.retracted_ms IS NULL");
     source.one(sql, params![name], publication)
+}
+
+pub(crate) fn published_as(
+    source: &impl Source,
+    definition: Digest,
+    at_ms: i64,
+) -> Result<Option<PublicationRow>> {
+    // The joins are in the order of execution.
+    let sql = sql!(concat!(
+        "SELECT ",
+        publication_columns!(),
+        "FROM definition d CROSS JOIN publication p ON p.definition = d.no WHERE d.digest = ?1 \
+         ORDER BY p.published_ms > ?2, abs(p.published_ms - ?2), p.version DESC LIMIT 1"
+    ));
+    source.one(sql, params![definition, at_ms], publication)
 }
 
 pub(crate) fn publications(

@@ -16,10 +16,12 @@ pub(crate) struct Arguments {
 }
 
 /// The members of a run, in the order in which they are shown.
-const ORDER: [&str; 17] = [
+const ORDER: [&str; 19] = [
     "id",
     "workflow",
+    "version",
     "definition",
+    "components",
     "status",
     "correlation",
     "tags",

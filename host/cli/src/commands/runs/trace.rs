@@ -43,13 +43,13 @@ pub(crate) struct Details {
 }
 
 /// The members of an execution.
-pub(super) const ORDER: [&str; 11] = [
-    "node", "trigger", "seq", "attempt", "status", "started", "took_us", "output", "failure",
-    "logs", "skipped",
+pub(super) const ORDER: [&str; 12] = [
+    "node", "scope", "trigger", "seq", "attempt", "status", "started", "took_us", "output",
+    "failure", "logs", "skipped",
 ];
 
 /// The members about what the node of an execution got.
-const INPUTS: [&str; 3] = ["item", "with", "input"];
+const INPUTS: [&str; 2] = ["with", "input"];
 
 impl Arguments {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
@@ -109,7 +109,7 @@ impl Details {
             "{:>9} ms  {} {:<24} {:>9}  {}{attempt}",
             format!("+{after}"),
             status.map(|status| mark(status, paint)).unwrap_or_default(),
-            text(item, "node"),
+            named(item),
             took(number("took_us")),
             text(item, "status"),
         );
@@ -154,6 +154,20 @@ impl Details {
         {
             let _ = writeln!(said, "{:16}{}", "", paint.dim(output));
         }
+    }
+}
+
+/// The node of an execution, with the positions of the items around it: `price[2.0]`.
+fn named(item: &Value) -> String {
+    let positions = item.pointer("/scope/item").and_then(Value::as_array);
+    let positions: Vec<String> = positions
+        .into_iter()
+        .flatten()
+        .map(Value::to_string)
+        .collect();
+    match positions.is_empty() {
+        true => text(item, "node").to_owned(),
+        false => format!("{}[{}]", text(item, "node"), positions.join(".")),
     }
 }
 
