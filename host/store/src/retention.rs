@@ -2,6 +2,8 @@
 
 use windlass_model::{Incarnation, RunId, RunNo};
 
+use crate::write::Duty;
+
 /// Bytes of blobs that one slice deletes, besides the blob that exceeds the bound: SQLite has to
 /// visit all their pages.
 pub(crate) const SLICE_BYTES: i64 = 4 * 1024 * 1024;
@@ -79,18 +81,15 @@ pub struct Forgotten {
     pub more: bool,
 }
 
-/// Whether a duty is given to a member that asks, as [`crate::write::Duty`] says; `last` is the
-/// last holder, and when it got the duty. If a clock is set back by more than the interval, the
-/// duty is still given.
-pub(crate) fn is_given(
-    last: Option<(Incarnation, i64)>,
-    incarnation: Incarnation,
-    every_ms: Option<u64>,
-    at_ms: i64,
-) -> bool {
-    match (last, every_ms) {
+/// Whether a duty is given to the member that asks; `last` is the last holder, when it got the duty,
+/// and whether it is a member. If a clock is set back by more than the interval, the duty is still
+/// given.
+pub(crate) fn is_given(duty: &Duty, last: Option<(Incarnation, i64, bool)>) -> bool {
+    match (last, duty.every_ms) {
         (None, every_ms) => every_ms.is_some(),
-        (Some((_, last_ms)), Some(every_ms)) => at_ms.abs_diff(last_ms) >= every_ms,
-        (Some((holder, _)), None) => holder == incarnation,
+        (Some((_, last_ms, is_member)), Some(every_ms)) => {
+            duty.at_ms.abs_diff(last_ms) >= every_ms || duty.inherited && !is_member
+        }
+        (Some((holder, ..)), None) => holder == duty.incarnation,
     }
 }

@@ -146,6 +146,7 @@ impl Sweeper {
             name: DUTY.to_owned(),
             incarnation,
             every_ms,
+            inherited: false,
             at_ms,
         })?)
     }

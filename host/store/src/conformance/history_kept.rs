@@ -190,6 +190,7 @@ impl PublishingStep {
                 name: format!("duty {name}"),
                 incarnation: member.incarnation,
                 every_ms: (at_ms % 3 > 0).then_some(10),
+                inherited: at_ms % 2 > 0,
                 at_ms: *at_ms,
             }),
             Self::Forget { which, before_ms } => Write::Forget(Forget {

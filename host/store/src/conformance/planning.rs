@@ -283,6 +283,7 @@ pub(super) fn a_duty_is_one_members_at_a_time(harness: &dyn Harness) {
             name,
             incarnation,
             every_ms,
+            inherited: false,
             at_ms,
         })
     };
@@ -307,6 +308,18 @@ pub(super) fn a_duty_is_one_members_at_a_time(harness: &dyn Harness) {
     other.write(Leave { incarnation });
     assert!(!ask(&other, "another", 9999), "it is no member any more");
     assert!(!go_on(&other, "another", 9999), "nor does it go on");
+    let inherit = |name: &str, at_ms| {
+        member.write(Duty {
+            name: name.into(),
+            incarnation: member.incarnation,
+            every_ms: Some(100),
+            inherited: true,
+            at_ms,
+        })
+    };
+    assert!(!ask(&member, "another", 1001), "its interval is not over");
+    assert!(inherit("another", 1001), "its member is gone");
+    assert!(!inherit("another", 1002), "its member is there");
 }
 
 fn put_off(row: &ScheduleRow, again_ms: i64) -> PutOff {

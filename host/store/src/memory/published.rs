@@ -368,7 +368,8 @@ impl Data {
     pub(super) fn duty(&mut self, duty: &Duty) -> bool {
         let (incarnation, at_ms) = (duty.incarnation, duty.at_ms);
         let last = self.duties.get(&duty.name).copied();
-        let given = is_given(last, incarnation, duty.every_ms, at_ms);
+        let last = last.map(|(holder, at_ms)| (holder, at_ms, self.members.contains_key(&holder)));
+        let given = is_given(duty, last);
         let mine = given && self.members.contains_key(&incarnation);
         if mine {
             self.duties.insert(duty.name.clone(), (incarnation, at_ms));

@@ -80,6 +80,8 @@ pub struct Duty {
     /// The interval after which the duty is given again, in milliseconds. None: it is given only to
     /// the member that has it already, at any time.
     pub every_ms: Option<u64>,
+    /// Whether it is also given, before that, if the member that has it is none any more.
+    pub inherited: bool,
     /// Epoch milliseconds.
     pub at_ms: i64,
 }

@@ -99,6 +99,7 @@ fn has_duty(inner: &OperationsInner) -> Result<bool, Error> {
             name: DUTY.to_owned(),
             incarnation: runtime.membership.numbers().incarnation(),
             every_ms,
+            inherited: true,
             at_ms: inner.clock.wall_ms(),
         })
     };

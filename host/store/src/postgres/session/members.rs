@@ -220,10 +220,14 @@ impl Session<'_> {
         let sql = "INSERT INTO duty (name, incarnation, at_ms) \
             SELECT $1, incarnation, $3 FROM member WHERE incarnation = $2 \
             ON CONFLICT (name) DO UPDATE SET incarnation = excluded.incarnation, \
-            at_ms = excluded.at_ms WHERE abs(excluded.at_ms - duty.at_ms) >= $4";
+            at_ms = excluded.at_ms WHERE abs(excluded.at_ms - duty.at_ms) >= $4 OR $5 AND NOT EXISTS \
+            (SELECT 1 FROM member m WHERE m.incarnation = duty.incarnation)";
         let every_ms = i64::try_from(every_ms).unwrap_or(i64::MAX);
         let given = self
-            .execute(sql, &[name, &incarnation.0, &at_ms, &every_ms])
+            .execute(
+                sql,
+                &[name, &incarnation.0, &at_ms, &every_ms, &duty.inherited],
+            )
             .await?;
         Ok(given == 1)
     }

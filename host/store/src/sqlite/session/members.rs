@@ -196,8 +196,11 @@ impl Session<'_> {
             .prepare_cached("SELECT incarnation, at_ms FROM duty WHERE name = ?1")?
             .query_row([name], |row| Ok((row.get(0)?, row.get(1)?)))
             .optional()?;
-        let last = last.map(|(holder, at_ms)| (Incarnation(holder), at_ms));
-        if !crate::retention::is_given(last, incarnation, duty.every_ms, at_ms) {
+        let last = match last {
+            Some((holder, at_ms)) => Some((Incarnation(holder), at_ms, self.is_member(holder)?)),
+            None => None,
+        };
+        if !crate::retention::is_given(duty, last) {
             return Ok(false);
         }
         let sql = "INSERT INTO duty (name, incarnation, at_ms) VALUES (?1, ?2, ?3) \
