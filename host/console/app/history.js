@@ -22,6 +22,7 @@ import { ms } from "./time.js";
  * @property {string} state
  * @property {string | null} due
  * @property {number} attempt
+ * @property {string | null} reason why it is parked
  *
  * @typedef {object} Bar
  * @property {number} from epoch milliseconds

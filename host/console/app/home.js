@@ -32,8 +32,9 @@ export function HomePage() {
   const parked = useData((signal) => get("api/v1/runs", { status: "paused", limit: LIMIT }, signal), "paused", EACH_MS);
   const files = useData((signal) => get("api/v1/plugin-failures", { limit: LIMIT }, signal), "files", EACH_MS);
   const plugins = useData((signal) => get("api/v1/plugins", { limit: 500 }, signal), "plugins", EACH_MS);
+  const stuck = useData((signal) => get("api/v1/triggers", { parked: true, limit: 100 }, signal), "parked", EACH_MS);
   const host = useData((signal) => get("api/v1/admin/host", {}, signal), "host", EACH_MS);
-  const parts = [waits, failures, letters, parked, files, plugins, host];
+  const parts = [waits, failures, letters, parked, stuck, files, plugins, host];
   const broken = parts.find((part) => part.error && !part.data);
   const stale = parts.map((part) => part.staleSince).filter((at) => at !== null);
   if (broken) return html`<main><h1>Needs attention</h1><${Trouble} error=${broken.error} again=${() => parts.forEach((part) => part.again())} /></main>`;
@@ -44,16 +45,29 @@ export function HomePage() {
     <${Failures} page=${failures.data} now=${now} />
     <${Letters} page=${letters.data} now=${now} again=${letters.again} />
     <${Paused} page=${parked.data} now=${now} />
-    <${Parked} count=${host.data.waiting.parked} />
+    <${Parked} page=${stuck.data} count=${host.data.waiting.parked} />
     <${Plugins} page=${plugins.data} files=${files.data} />
   </main>`;
 }
 
-/** @param {{ count: number }} props */
-function Parked({ count }) {
-  return html`<${Part} title="Parked triggers" tone="bad" fine="No trigger is parked." isFine=${count === 0} count=${capped(count)}>
-    <ul class="cards"><li><span class="what">They need a plugin that is not loaded, and go on by themselves when it is.</span>
-      <span class="does"><${Link} to=${["plugins"]}>Plugins<//></span></li></ul><//>`;
+/**
+ * The triggers that cannot run, by the reason. Those of paused runs have none.
+ * @param {{ page: any, count: number }} props
+ */
+function Parked({ page, count }) {
+  /** @type {Map<string, any[]>} */
+  const groups = new Map();
+  for (const trigger of page.items) {
+    if (trigger.reason) groups.set(trigger.reason, [...(groups.get(trigger.reason) ?? []), trigger]);
+  }
+  return html`<${Part} title="Parked triggers" tone="bad" fine="No trigger is parked for want of a plugin."
+    isFine=${groups.size === 0} count=${capped(count)}>
+    <ul class="cards">${[...groups].slice(0, LIMIT).map(([reason, triggers]) => html`<li key=${reason}>
+      <span class="what">${triggers[0].workflow && html`<strong>${triggers[0].workflow}</strong> `}${triggers[0].node && html`<code>${triggers[0].node}</code>`}
+        <span class="message">${reason.slice(0, 300)}</span></span>
+      <span class="dim">${triggers.length > 1 ? `${triggers.length} triggers` : ""}</span>
+      <span class="does"><${Link} to=${["runs", triggers[0].run]}>Run ${triggers[0].run.slice(0, 8)}<//><${Link} to=${["plugins"]}>Plugins<//></span>
+    </li>`)}</ul><//>`;
 }
 
 /** @param {{ page: any, files: any }} props */

@@ -67,6 +67,7 @@ function waiting(trigger, now, named) {
   const due = trigger.due;
   if (trigger.state === "dead") return html`${node}is a dead letter`;
   if (trigger.type === "retry") return html`${node}tries again ${due ? ago(due, now) : ""} (attempt ${trigger.attempt})`;
+  if (trigger.reason) return html`${node}cannot run: ${trigger.reason}`;
   if (trigger.state === "parked") return html`${node}waits${due ? html` until ${brief(due, now)} at the latest` : ""}`;
   if (due && ms(due) > now) return html`${node}goes on ${ago(due, now)}`;
   return html`${node}is due`;

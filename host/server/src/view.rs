@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
-use windlass_model::{Body, Digest, Payload, RunNo, Seq, Tags};
+use windlass_model::{Body, Digest, Payload, RunNo, Seq, Tags, TriggerState};
 use windlass_runtime::operations::{self, Given, Inputs};
 use windlass_store::rows::{ExecutionRow, RunRow, TriggerRow};
 use windlass_store::stimuli::Sent as Did;
@@ -129,7 +129,12 @@ impl Names {
         };
         let nodes = nodes.as_deref();
         let id = of.map(|(id, _)| id).unwrap_or_default();
+        let reason = match row.state {
+            TriggerState::Parked => app.store().park_reason(row.no)?,
+            _ => None,
+        };
         Ok(Trigger {
+            reason,
             trigger: trigger_name(id, row.seq),
             run: id,
             workflow: nodes.map(|nodes| nodes.workflow.clone()),
@@ -190,6 +195,9 @@ pub(crate) struct Trigger {
     /// Its state.
     #[schema(value_type = State)]
     state: &'static str,
+    /// Why it is parked: like a plugin that is missing. Null if it is not parked, or its run is paused.
+    #[schema(required = true)]
+    reason: Option<String>,
     /// The due time, or, if the trigger waits for an event, the time at which the wait ends by
     /// itself; `null` if it never does.
     #[schema(required = true)]

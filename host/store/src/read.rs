@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use windlass_model::{
     BatchNo, BlobRef, BookmarkNo, Digest, ExecutionNo, Incarnation, LetterNo, Payload, RunId,
-    RunNo, ScopeNo, Seq, Status, Tags, TriggerId, Version,
+    RunNo, ScopeNo, Seq, Status, Tags, TriggerId, TriggerNo, Version,
 };
 
 use crate::batches::{BatchQuery, BatchRow};
@@ -81,6 +81,10 @@ macro_rules! with_readers {
             journal_after(run: RunNo, skip: u32, limit: u32) -> Vec<JournalRow>, by readers;
             /// Triggers of a run of any state after a position, the soonest first; at most `limit`.
             triggers_after(run: RunNo, after: Option<DuePlace>, limit: u32) -> Vec<TriggerRow>, by readers;
+            /// Parked triggers after the one of this run and number, by both; at most `limit`.
+            parked(after: Option<(RunNo, TriggerNo)>, limit: u32) -> Vec<TriggerRow>, by readers;
+            /// Why a trigger is parked. None: it is not, or its run is paused.
+            park_reason(trigger: TriggerNo) -> Option<String>, by readers;
             /// The triggers of a run, by sequence number.
             triggers(run: RunNo) -> Vec<TriggerRow>, by readers;
             /// A definition.

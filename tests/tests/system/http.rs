@@ -170,6 +170,47 @@ fn a_run_shows_its_version_its_components_its_scopes_and_its_graph() {
 }
 
 #[test]
+fn a_parked_trigger_says_why_it_cannot_run() {
+    let routed = json!({
+        "workflow": "routed",
+        "nodes": { "it": { "use": "echo/echo", "route": "nowhere" } },
+    });
+    let (place, web) = web(&[two(), routed]);
+    assert!(
+        web.get("/api/v1/triggers?parked=true")["items"]
+            .as_array()
+            .unwrap()
+            .is_empty()
+    );
+    let ids = [(); 3].map(|()| web.start("routed", &json!({})));
+    until("all are parked", || {
+        let list = web.get("/api/v1/triggers?parked=true");
+        list["items"].as_array().unwrap().len() == ids.len()
+    });
+    let first = web.get("/api/v1/triggers?parked=true&limit=2");
+    let next = first["next"].as_str().expect("there is more");
+    let second = web.get(&format!(
+        "/api/v1/triggers?parked=true&limit=2&cursor={next}"
+    ));
+    let of = |page: &Value| page["items"].as_array().unwrap().clone();
+    let all = [of(&first), of(&second)].concat();
+    let mut found: Vec<_> = all.iter().map(|it| it["run"].as_str().unwrap()).collect();
+    let mut wanted: Vec<_> = ids.iter().map(String::as_str).collect();
+    (found.sort_unstable(), wanted.sort_unstable());
+    assert_eq!(found, wanted);
+    for parked in &all {
+        let reason = parked["reason"].as_str().unwrap();
+        assert!(reason.contains("on the route `nowhere`"), "{reason}");
+    }
+    let shown = web.get(&format!("/api/v1/runs/{}", ids[0]));
+    assert_eq!(shown["triggers"][0]["reason"], all[0]["reason"]);
+    let listed = place.ask(&["trigger", "list", "--parked"]);
+    assert!(listed.contains("on the route `nowhere`"), "{listed}");
+    let both = web.get_any(&format!("/api/v1/triggers?parked=true&run={}", ids[0]));
+    assert_eq!(both.status, 400);
+}
+
+#[test]
 fn a_stream_follows_a_run_to_its_end_and_goes_on_where_it_was_broken_off() {
     let (_place, web) = web(&[waits()]);
     let id = web.start("waits", &Value::Null);

@@ -126,6 +126,11 @@ pub(crate) fn due(
 pub(crate) struct Filter {
     /// All triggers of this run, not only pending ones.
     run: Option<Uuid>,
+    /// Only parked triggers, by run: those that need a plugin that is not there, or whose runs are
+    /// paused.
+    #[serde(default)]
+    #[param(default = false)]
+    parked: bool,
 }
 
 /// List the pending triggers, or all triggers of a run, the soonest first.
@@ -136,6 +141,14 @@ pub(crate) async fn list(
     QueryParams(page): QueryParams<PageAsked>,
     QueryParams(filter): QueryParams<Filter>,
 ) -> Result<Json<Page<Trigger>>, Box<Problem>> {
+    if filter.parked && filter.run.is_some() {
+        return Err(Problem::parameter(
+            "triggers are of one `run`, or `parked`, and not both",
+        ));
+    }
+    if filter.parked {
+        return app.read(move |app| parked(app, &page)).await.map(Json);
+    }
     app.read(move |app| {
         let after = page
             .after("triggers")?
@@ -161,6 +174,26 @@ pub(crate) async fn list(
     })
     .await
     .map(Json)
+}
+
+fn parked(app: &AppInner, page: &PageAsked) -> Result<Page<Trigger>, Box<Problem>> {
+    let after = page.after("parked triggers")?;
+    let after = after.map(|text| match text.split_once(' ') {
+        Some((run, no)) => Ok((RunNo(number(run)?), TriggerNo(number(no)?))),
+        None => Err(Problem::foreign_cursor()),
+    });
+    let after = after.transpose()?;
+    let rows = page.rows(|limit| Ok(app.store().parked(after, limit)?))?;
+    let mut names = Names::default();
+    let text = |row: &TriggerRow| format!("{} {}", row.run, row.no);
+    page.part("parked triggers", rows, text, |row| {
+        names.trigger(app, &row)
+    })
+}
+
+/// A number of a cursor.
+fn number(text: &str) -> Result<i64, Box<Problem>> {
+    text.parse().map_err(|_| Problem::foreign_cursor())
 }
 
 /// The position at which a page of pending triggers begins.

@@ -104,6 +104,15 @@ pub(super) fn marking_needs_the_claim(harness: &dyn Harness) {
         reason,
     };
     assert_eq!(member.write(park), Ok(()));
+    let reason = |no| member.store.park_reason(no).unwrap();
+    let parked = |after| {
+        let rows = member.store.parked(after, 10).unwrap();
+        rows.iter().map(|row| (row.run, row.no)).collect::<Vec<_>>()
+    };
+    let at = (fence.run, trigger.no);
+    assert_eq!(reason(trigger.no).as_deref(), Some("no plugin"));
+    assert_eq!(reason(innocent.trigger.no), None);
+    assert_eq!((parked(None), parked(Some(at))), (vec![at], vec![]));
     is(Suspicion::Suspect(widest));
     assert_eq!(member.mark(&[held]), Ok(()));
     is(Suspicion::Suspect(widest));

@@ -83,6 +83,8 @@ pub(super) struct Data {
     pub(super) of_run: BTreeSet<(RunNo, TriggerNo)>,
     /// Pending triggers in the order in which they are claimed.
     pub(super) due: BTreeSet<Due>,
+    /// Why triggers were parked: of those that are parked no more, too.
+    pub(super) park_reasons: BTreeMap<TriggerNo, String>,
     pub(super) executions: BTreeMap<ExecutionNo, ExecutionRow>,
     /// With the time of the last write of each.
     pub(super) blobs: BTreeMap<Digest, (i64, Bytes)>,

@@ -173,6 +173,7 @@ impl Data {
             row.state = TriggerState::Parked;
             row.suspicion = row.suspicion.unmarked();
         });
+        self.park_reasons.insert(trigger.no, park.reason.clone());
         Ok(())
     }
 
@@ -201,6 +202,9 @@ impl Data {
                 parked = true;
             }
         });
+        if parked {
+            self.park_reasons.remove(&no);
+        }
         parked
     }
 

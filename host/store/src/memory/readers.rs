@@ -7,7 +7,7 @@ use bytes::Bytes;
 use parking_lot::MutexGuard;
 use windlass_model::{
     BatchNo, BlobRef, BookmarkNo, Digest, ExecutionNo, Incarnation, LetterNo, Payload, RunId,
-    RunNo, ScopeNo, Seq, Status, TriggerId, TriggerState, Version,
+    RunNo, ScopeNo, Seq, Status, TriggerId, TriggerNo, TriggerState, Version,
 };
 
 use super::MemoryStore;
@@ -267,6 +267,25 @@ impl Data {
         });
         rows.truncate(limit as usize);
         Ok(rows)
+    }
+
+    fn parked(&self, after: Option<(RunNo, TriggerNo)>, limit: u32) -> Result<Vec<TriggerRow>> {
+        let rows = self.triggers.values();
+        let parked = rows.filter(|row| row.state == TriggerState::Parked);
+        let by_run: BTreeMap<_, _> = parked.map(|row| ((row.run, row.no), row)).collect();
+        let rows = by_run.into_iter();
+        let rows = rows.filter(|(at, _)| after.is_none_or(|after| *at > after));
+        Ok(rows
+            .take(limit as usize)
+            .map(|(_, row)| row.clone())
+            .collect())
+    }
+
+    fn park_reason(&self, trigger: TriggerNo) -> Result<Option<String>> {
+        let row = self.triggers.get(&trigger);
+        let is_parked = row.is_some_and(|row| row.state == TriggerState::Parked);
+        let reason = self.park_reasons.get(&trigger).filter(|_| is_parked);
+        Ok(reason.cloned())
     }
 
     fn triggers(&self, run: RunNo) -> Result<Vec<TriggerRow>> {

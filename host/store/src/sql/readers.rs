@@ -10,7 +10,7 @@ use windlass_model::{
 };
 
 use super::row::{
-    bytes, check, flag, int, run_unless_gone, small, summed, text, unsigned, variant,
+    bytes, check, flag, int, run_unless_gone, small, summed, text, text_if_any, unsigned, variant,
 };
 use super::rows::{self, select_execution, select_run, select_trigger};
 use super::{Moments, Row, Source, Sql, params, sql};
@@ -274,6 +274,22 @@ pub(crate) fn triggers_after(
     tables.all(sql, params![run.0, due_ms, no, limit], |row| {
         rows::trigger(row)
     })
+}
+
+pub(crate) fn parked(
+    tables: &impl Source,
+    after: Option<(RunNo, TriggerNo)>,
+    limit: u32,
+) -> Result<Vec<TriggerRow>> {
+    let sql = select_trigger!("WHERE state = 2 AND (run, no) > (?1, ?2) ORDER BY run, no LIMIT ?3");
+    let (run, no) = after.unwrap_or((RunNo(i64::MIN), TriggerNo(i64::MIN)));
+    tables.all(sql, params![run.0, no.0, limit], |row| rows::trigger(row))
+}
+
+pub(crate) fn park_reason(tables: &impl Source, trigger: TriggerNo) -> Result<Option<String>> {
+    let sql = sql!("SELECT reason FROM trigger WHERE no = ?1 AND state = 2");
+    let reason = tables.one(sql, params![trigger.0], |row| text_if_any(row, 0))?;
+    Ok(reason.flatten())
 }
 
 pub(crate) fn triggers(tables: &impl Source, run: RunNo) -> Result<Vec<TriggerRow>> {

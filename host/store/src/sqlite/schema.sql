@@ -197,7 +197,7 @@ CREATE INDEX trigger_run ON trigger (run);
 -- found by one look each, and within one the order is that of the due times. Claimed ones are
 -- not in it, so that a chain of steps in one process never touches it.
 CREATE INDEX trigger_due ON trigger (priority, due_ms, run) WHERE state = 0;
-CREATE INDEX trigger_parked ON trigger (state) WHERE state = 2;
+CREATE INDEX trigger_parked ON trigger (run, no) WHERE state = 2;
 
 -- The log of executions: appended, never changed, read backwards by `previous`.
 CREATE TABLE execution (

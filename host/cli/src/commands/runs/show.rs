@@ -80,7 +80,10 @@ fn whole(mut shown: Value) -> Value {
         }
         if let Some(Value::Array(triggers)) = item.get_mut("triggers") {
             for trigger in triggers {
-                *trigger = picked(trigger.take(), &["node", "type", "state", "due", "attempt"]);
+                *trigger = picked(
+                    trigger.take(),
+                    &["node", "type", "state", "reason", "due", "attempt"],
+                );
             }
         }
     }

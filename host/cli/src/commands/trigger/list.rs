@@ -12,13 +12,14 @@ use crate::exit::Exit;
 use crate::output::{columns_of, members};
 
 /// The members of a trigger in a list.
-const KEYS: [&str; 11] = [
+const KEYS: [&str; 12] = [
     "trigger",
     "run",
     "workflow",
     "node",
     "type",
     "state",
+    "reason",
     "due",
     "priority",
     "attempt",
@@ -27,9 +28,9 @@ const KEYS: [&str; 11] = [
 ];
 
 /// The members of a trigger, in the order in which they are shown.
-const ORDER: [&str; 12] = {
-    let [a, b, c, d, e, f, g, h, i, j, k] = KEYS;
-    ["id", a, b, c, d, e, f, g, h, i, j, k]
+const ORDER: [&str; 13] = {
+    let [a, b, c, d, e, f, g, h, i, j, k, l] = KEYS;
+    ["id", a, b, c, d, e, f, g, h, i, j, k, l]
 };
 
 /// The members of a schedule in a list of triggers, and their names in the API.
@@ -50,6 +51,9 @@ pub(crate) struct List {
     /// All triggers of this run, given by its id or the beginning of it
     #[arg(long, value_name = "ID")]
     run: Option<String>,
+    /// Only triggers that cannot run, with the reason: like a plugin that is missing
+    #[arg(long, conflicts_with_all = ["run", "schedules", "workflow"])]
+    parked: bool,
     /// Only schedules
     #[arg(long, conflicts_with = "run")]
     schedules: bool,
@@ -72,8 +76,8 @@ impl List {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let api = context.api()?;
         let run = self.run.as_deref().map(|id| api.id(id)).transpose()?;
-        let (with_schedules, only_schedules) =
-            (run.is_none(), self.schedules || self.workflow.is_some());
+        let with_schedules = run.is_none() && !self.parked;
+        let only_schedules = self.schedules || self.workflow.is_some();
         let mut items = Vec::new();
         if with_schedules {
             let filter: Vec<_> = self
@@ -85,13 +89,16 @@ impl List {
             items.extend(schedules.into_iter().map(in_list));
         }
         if !only_schedules {
-            let filter: Vec<_> = run.into_iter().map(|id| ("run", id)).collect();
+            let run = run.into_iter().map(|id| ("run", id));
+            let parked = self.parked.then(|| ("parked", "true".to_owned()));
+            let filter: Vec<_> = run.chain(parked).collect();
             items.extend(api.list(&["triggers"], &filter, self.limit, &KEYS)?);
         }
         // Both lists are sorted, and the sort is stable.
         items.sort_by_cached_key(due_ms);
         items.truncate(self.limit as usize);
-        let columns = ["trigger", "node", "type", "state", "due"];
+        let last = if self.parked { "reason" } else { "due" };
+        let columns = ["trigger", "node", "type", "state", last];
         let output = &context.output;
         output.list(&items, || {
             columns_of(&items, &columns.map(|key| (key, key)))
