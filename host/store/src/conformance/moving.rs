@@ -103,7 +103,7 @@ impl Member {
             scopes: taken.scopes.clone(),
             items: taken.items.clone(),
             executions: records,
-            journal: taken.journal.clone(),
+            journal: [&taken.journal[..], &taken.events].concat(),
             mark: JournalRow {
                 at_ms: 60,
                 kind: "imported".into(),
@@ -175,7 +175,7 @@ fn told(of: &Snapshot) -> String {
         &row.state,
     );
     format!(
-        "{head:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {triggers:?} {:?} {:?} {:?} {:?}",
+        "{head:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {triggers:?} {:?} {:?} {:?} {:?} {:?}",
         (row.definition, row.pins, row.created_ms),
         of.input,
         of.output,
@@ -185,6 +185,7 @@ fn told(of: &Snapshot) -> String {
         of.items,
         runs.collect::<Vec<_>>(),
         journal.collect::<Vec<_>>(),
+        of.events,
         bookmarks.collect::<Vec<_>>(),
         of.blobs,
     )
