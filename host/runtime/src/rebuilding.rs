@@ -80,11 +80,11 @@ pub(crate) fn rebuild(
             Err(Stop::Unknown(why)) => Rebuilt::Unknown(why),
             Err(Stop::Failed(error)) => return Err(*error),
         };
-        // What was read is of one moment if the run has the same version before and after.
-        let now = store.versions(&[no])?;
-        match now.first() {
+        // What was read is of one moment if the run has the same version before and after. A run that
+        // is being deleted is found no more.
+        match store.run_by_no(no)? {
             None => return Ok(None),
-            Some((_, version, _)) if *version == row.version => return Ok(Some(rebuilt)),
+            Some(now) if now.version == row.version => return Ok(Some(rebuilt)),
             Some(_) => {}
         }
     }

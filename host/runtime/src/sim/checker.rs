@@ -8,8 +8,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use windlass_model::{
-    Class, Digest, Epoch, ExecutionStatus, Incarnation, RunId, RunNo, Seq, Status, TriggerType,
-    Version,
+    Class, Epoch, ExecutionStatus, Incarnation, RunId, RunNo, Seq, Status, TriggerType, Version,
 };
 use windlass_store::external::Touched;
 use windlass_store::lives::{LifeOp, Lived};
@@ -598,11 +597,6 @@ impl Checker {
         open.filter(|(_, run)| run.end.is_none())
             .map(|(no, _)| *no)
             .collect()
-    }
-
-    /// A workflow that runs, by the digest of its definition.
-    pub(super) fn workflow(&self, definition: Digest) -> Option<&Arc<Prepared>> {
-        self.workflows.get(&definition)
     }
 
     /// For every run, the state of each version.

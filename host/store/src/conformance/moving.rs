@@ -86,6 +86,7 @@ impl Member {
                 .collect(),
             triggers,
             keep_ms: taken.keep_ms,
+            journal: Vec::new(),
             blobs: taken.blobs.clone(),
             as_of: None,
             created_ms: taken.row.created_ms,
