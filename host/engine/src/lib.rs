@@ -12,8 +12,9 @@ pub mod graph;
 pub mod state;
 
 pub use apply::{
-    Closed, Command, Cx, Event, Failing, Interrupted, Judged, MAX_STEPS, Reopening, Stale, Verdict,
-    apply, apply_judged, begin, fail_output, judge, reopen, timed_out, verdict, waited_too_long,
+    Altered, Carrier, Closed, Command, Cx, Event, Failing, Interrupted, Judged, MAX_STEPS,
+    Recorded, Recording, Reopening, Stale, Verdict, apply, apply_judged, begin, fail_output, judge,
+    reopen, replay, timed_out, verdict, waited_too_long,
 };
 pub use graph::{
     Analysis, Body, BodyIx, EdgeIx, ErrorRule, Facts, Graph, LOOP_DEPTH, LoopIx, MutexIx, NodeIx,

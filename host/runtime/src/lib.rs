@@ -32,6 +32,7 @@ mod parts;
 mod pause;
 mod process;
 mod queue;
+pub mod rebuilding;
 mod reserving;
 pub mod retention;
 mod runtime;

@@ -197,6 +197,7 @@ fn create(numbers: &Numbers, owner: Option<Incarnation>, triggers: u64) -> NewRu
         parent: None,
         tree: None,
         keep_ms: None,
+        journal: Vec::new(),
         reserves: Vec::new(),
         exclusive: None,
         blobs: Vec::new(),
@@ -254,6 +255,7 @@ impl Chain {
             logs: Vec::new(),
             skipped: Vec::new(),
             inputs: Bytes::from_static(&[1]),
+            event: Bytes::from_static(&[0, 0, 1, 2, 3]),
         };
         let successor = NewTrigger {
             no: self.trigger.no,

@@ -45,6 +45,11 @@ pub(crate) fn inputs(row: &ExecutionRow) -> Option<&[u8]> {
     (!row.inputs.is_empty()).then_some(&*row.inputs)
 }
 
+/// The column of the event that an execution has led to.
+pub(crate) fn event(row: &ExecutionRow) -> Option<&[u8]> {
+    (!row.event.is_empty()).then_some(&*row.event)
+}
+
 /// The payload that the two columns hold.
 pub(crate) fn payload_of(
     body: Option<Bytes>,

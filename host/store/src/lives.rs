@@ -78,8 +78,8 @@ pub struct Reopen {
     /// The dead letter that this replays. If the letter was replayed before or is gone, nothing is
     /// written, and the answer is [`Lived::Already`].
     pub replays: Option<LetterNo>,
-    /// The journal entry about the reopening.
-    pub journal: JournalRow,
+    /// The journal entries about the reopening.
+    pub journal: Vec<JournalRow>,
     /// Epoch milliseconds.
     pub at_ms: i64,
 }

@@ -79,6 +79,9 @@ macro_rules! with_readers {
             journal(run: RunNo) -> Vec<JournalRow>, by readers;
             /// Entries of the journal of a run behind the first `skip`, oldest first; at most `limit`.
             journal_after(run: RunNo, skip: u32, limit: u32) -> Vec<JournalRow>, by readers;
+            /// Entries of a run with an event of the engine, in the order of versions, behind the
+            /// first `skip`; at most `limit`.
+            events(run: RunNo, skip: u32, limit: u32) -> Vec<JournalRow>, by readers;
             /// Triggers of a run of any state after a position, the soonest first; at most `limit`.
             triggers_after(run: RunNo, after: Option<DuePlace>, limit: u32) -> Vec<TriggerRow>, by readers;
             /// Parked triggers after the one of this run and number, by both; at most `limit`.

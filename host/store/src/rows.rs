@@ -338,6 +338,8 @@ pub struct ExecutionRow {
     pub skipped: Vec<u32>,
     /// What its input was made of. Opaque, written and versioned by the runtime; empty: unknown.
     pub inputs: Bytes,
+    /// The event that it has led to. Opaque, written and versioned by the engine; empty: none.
+    pub event: Bytes,
 }
 
 /// An event of a run as a whole: a change of status, an incident.
@@ -347,8 +349,29 @@ pub struct JournalRow {
     pub at_ms: i64,
     /// The kind of event, like `completed` or `incident`.
     pub kind: String,
-    /// A JSON document, written by the runtime.
+    /// A JSON document, written by the runtime; the bytes of an event, if the kind is
+    /// [`JournalRow::EVENT`].
     pub detail: Bytes,
+}
+
+impl JournalRow {
+    /// The kind of an entry that has an event of the engine, for a version without the record of an
+    /// execution. Only [`events`](crate::Reader::events) and snapshots have such entries.
+    pub const EVENT: &str = "event";
+
+    /// An entry with an event.
+    pub fn event(at_ms: i64, event: Bytes) -> Self {
+        Self {
+            at_ms,
+            kind: Self::EVENT.to_owned(),
+            detail: event,
+        }
+    }
+
+    /// Whether it has an event.
+    pub fn is_event(&self) -> bool {
+        self.kind == Self::EVENT
+    }
 }
 
 /// The content of a blob to be written with a commit.
@@ -428,6 +451,8 @@ pub struct NewRun {
     pub tree: Option<RunNo>,
     /// How long it is kept after its end, in milliseconds; none: the default retention time.
     pub keep_ms: Option<u64>,
+    /// Journal entries of its beginning.
+    pub journal: Vec<JournalRow>,
     /// The keys that it reserves until it ends.
     pub reserves: Vec<String>,
     /// The run is not created while another run reserves this key.

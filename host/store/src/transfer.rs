@@ -56,6 +56,8 @@ pub struct Snapshot {
     pub executions: Vec<ExecutionRow>,
     /// Its journal, oldest entry first.
     pub journal: Vec<JournalRow>,
+    /// Its entries with events, in the order of versions; at most one more than the bound on rows.
+    pub events: Vec<JournalRow>,
     /// Its bookmarks, oldest first.
     pub bookmarks: Vec<NewBookmark>,
     /// The ids of its external triggers, by row.
@@ -107,7 +109,7 @@ pub struct Import {
     /// Execution records, oldest first, each with the number of the previous one. The last one
     /// becomes the run's last record.
     pub executions: Vec<ExecutionRow>,
-    /// Its journal before the import, oldest entry first.
+    /// Its journal before the import, oldest entry first, with the entries that have events.
     pub journal: Vec<JournalRow>,
     /// The journal entry about the import. A repeated import is recognised by its kind and detail,
     /// so the detail identifies the imported snapshot and contains no time.
@@ -224,7 +226,8 @@ impl Snapshot {
         let values = values.chain(items).chain(&self.output).chain([&self.input]);
         let values = values.filter_map(|value| value.inline());
         let scopes = self.scopes.iter().map(|(_, state)| state);
-        let journal = self.journal.iter().map(|entry| &entry.detail);
+        let journal = self.journal.iter().chain(&self.events);
+        let journal = journal.map(|entry| &entry.detail);
         let rows = self.triggers.iter();
         let rows = rows.flat_map(|row| [Some(&row.detail), row.payload.as_ref()]);
         let marks = self.bookmarks.iter();
@@ -242,8 +245,9 @@ impl Snapshot {
     pub(crate) fn record_bytes(&self) -> u64 {
         let outputs = self.executions.iter().filter_map(|row| row.output.as_ref());
         let outputs = outputs.filter_map(|output| output.inline());
-        let inputs = self.executions.iter().map(|row| &row.inputs);
-        outputs.chain(inputs).map(|bytes| bytes.len() as u64).sum()
+        let rows = self.executions.iter();
+        let others = rows.flat_map(|row| [&row.inputs, &row.event]);
+        outputs.chain(others).map(|bytes| bytes.len() as u64).sum()
     }
 
     /// Refuses a snapshot that has more rows of a kind than allowed.

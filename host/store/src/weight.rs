@@ -86,6 +86,7 @@ fn of_execution(row: &ExecutionRow) -> usize {
     });
     row.output.as_ref().map_or(0, of_payload)
         + row.inputs.len()
+        + row.event.len()
         + row.failure.as_ref().map_or(0, of_failure)
         + lines.sum::<usize>()
 }
@@ -107,6 +108,7 @@ fn of_run(new: &NewRun) -> usize {
     new.state.len()
         + size_of_val(&*new.vars)
         + size_of_val(&*new.triggers)
+        + size_of_val(&*new.journal)
         + of_payload(&new.input)
         + vars.sum::<usize>()
         + new.triggers.iter().map(of_trigger).sum::<usize>()

@@ -142,6 +142,7 @@ impl Template {
             parent: None,
             tree: None,
             keep_ms: None,
+            journal: Vec::new(),
             reserves: Vec::new(),
             exclusive: None,
             blobs: Vec::new(),

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use windlass_tests::harness::{Place, Web};
 
 /// Starts a run in a place whose store is in some state, and expects this error; the file must not
@@ -287,4 +287,87 @@ fn a_backup_is_put_in_place_and_the_former_store_is_kept() {
     let mut aside = place.store().as_os_str().to_owned();
     aside.push(".before-1");
     assert!(Path::new(&aside).exists());
+}
+
+const REPLAYS: &str = "the events of a run lead to its stored state";
+
+/// What `store check --replay` says: its findings, and the counts of what was replayed.
+#[track_caller]
+fn replayed(place: &Place) -> (Vec<Value>, Value) {
+    let said = place.say(&["-o", "jsonl", "store", "check", "--replay"]);
+    let lines = said.stdout.lines();
+    let mut items: Vec<Value> = lines
+        .map(|line| serde_json::from_str(line).expect("it is JSON"))
+        .collect();
+    let counts = items.pop().expect("the last item has the counts");
+    let is_good = said.exit == Some(0);
+    assert_eq!(is_good, items.is_empty(), "{said:#?}");
+    if !is_good {
+        assert_eq!(said.error()["code"], "WL-S017", "{said:#?}");
+    }
+    (items, counts["replayed"].clone())
+}
+
+/// Changes a column of the only row of a table behind the store's back, and expects a run that is not
+/// as its events make it.
+#[track_caller]
+fn check_replay(table: &str, column: &str, change: impl Fn(&mut Vec<u8>), says: &str) {
+    let place = used();
+    let connection = rusqlite::Connection::open(place.store()).expect("it is a database");
+    let read = format!("SELECT {column} FROM {table}");
+    let value = connection.query_row(&read, [], |row| row.get(0));
+    let mut value: Vec<u8> = value.expect("it has a value");
+    change(&mut value);
+    let write = format!("UPDATE {table} SET {column} = nullif(?1, x'')");
+    let written = connection.execute(&write, [value]);
+    assert_eq!(written.expect("it can be written"), 1);
+    drop(connection);
+    let (findings, counts) = replayed(&place);
+    let mut found = findings.iter().filter(|found| found["rule"] == REPLAYS);
+    let found = found.next().expect("the run is found");
+    assert_eq!(found["count"], 1);
+    let example = found["examples"][0].as_str().expect("it has a text");
+    assert!(example.contains(says), "{example}");
+    assert_eq!(counts["left_out"], 0);
+}
+
+#[test]
+fn runs_that_are_as_their_events_make_them_have_no_finding() {
+    let (findings, counts) = replayed(&used());
+    assert_eq!(findings, [] as [Value; 0]);
+    assert_eq!(counts["runs"], 1);
+    assert_eq!(counts["events"], 1);
+    assert_eq!(counts["left_out"], 0);
+}
+
+#[test]
+fn a_changed_byte_of_an_event_is_found() {
+    let change = |event: &mut Vec<u8>| event[2] ^= 4;
+    check_replay("execution", "event", change, "its check does not hold");
+}
+
+#[test]
+fn an_event_that_is_gone_is_found() {
+    check_replay("execution", "event", Vec::clear, "has no event");
+}
+
+#[test]
+fn a_state_that_its_events_do_not_make_is_found() {
+    let change = |state: &mut Vec<u8>| state.push(0);
+    check_replay("run", "state", change, "its stored state is another one");
+}
+
+#[test]
+fn a_run_whose_definition_is_gone_is_named() {
+    let place = used();
+    let connection = rusqlite::Connection::open(place.store()).expect("it is a database");
+    let gone = "PRAGMA foreign_keys = OFF; UPDATE pins SET json = '{}'";
+    connection.execute_batch(gone).expect("it can be written");
+    drop(connection);
+    let (_, counts) = replayed(&place);
+    assert_eq!(
+        (&counts["runs"], &counts["left_out"]),
+        (&json!(0), &json!(1))
+    );
+    assert!(counts["examples"][0].is_string(), "{counts}");
 }

@@ -6,6 +6,9 @@ use std::sync::Arc;
 
 use clap::{Args, Subcommand};
 use serde_json::json;
+use windlass_model::visible;
+use windlass_runtime::Operations;
+use windlass_runtime::operations::{Named, Replayed};
 use windlass_store::PostgresStore;
 use windlass_store::sqlite::{SqliteOptions, SqliteStore};
 use windlass_store::upkeep::Finding;
@@ -15,14 +18,14 @@ use crate::codes;
 use crate::error::Expected;
 use crate::exit::Exit;
 use crate::output::Paint;
-use crate::wire::Machine;
 use crate::wire::place::StoreLocation;
+use crate::wire::{CommandResources, Machine};
 
 /// The subcommands of `store`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Check that the store is consistent; other processes may use it meanwhile
-    Check,
+    Check(Check),
     /// Copy the store into a new file; other processes may use it meanwhile
     Backup(Backup),
     /// Replace the store by a backup, or accept the store that is there although its marker names
@@ -30,6 +33,18 @@ pub(crate) enum Command {
     Restore(Restore),
     /// Migrate the store to the newest layout, as `serve` and `run` do
     Migrate,
+}
+
+/// The arguments of `store check`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "A replay needs the components of the runs: those of the store, and those of the \
+    plugin directory."
+)]
+pub(crate) struct Check {
+    /// Replay the events of every run, and compare the result with its stored state
+    #[arg(long)]
+    replay: bool,
 }
 
 /// The arguments of `store backup`.
@@ -59,7 +74,7 @@ impl Command {
     pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let machine = Machine::new(context.configure("warn")?)?;
         match self {
-            Self::Check => check(context, &machine, &machine.existing_place()?),
+            Self::Check(check) => check.run(context, machine),
             Self::Backup(backup) => backup.run(context, &machine),
             Self::Restore(restore) => restore.run(context, &machine),
             Self::Migrate => migrate(context, &machine, &machine.existing_place()?),
@@ -67,29 +82,107 @@ impl Command {
     }
 }
 
-fn check(context: &Context, machine: &Machine, place: &StoreLocation) -> anyhow::Result<Exit> {
-    let findings = match place {
-        StoreLocation::Sqlite(path) => SqliteStore::check(path)?,
-        StoreLocation::Postgres(url) => PostgresStore::check(url, &machine.postgres())?,
-    };
-    let items: Vec<_> = findings.iter().map(item).collect();
-    context.output.list(&items, || {
-        let paint = context.output.data;
+impl Check {
+    fn run(self, context: &Context, machine: Machine) -> anyhow::Result<Exit> {
+        let place = machine.existing_place()?;
+        let mut findings = match &place {
+            StoreLocation::Sqlite(path) => SqliteStore::check(path)?,
+            StoreLocation::Postgres(url) => PostgresStore::check(url, &machine.postgres())?,
+        };
+        let replayed = match self.replay {
+            true => replayed(context, machine),
+            false => Ok(None),
+        };
+        // Findings are listed also if they prevent a replay.
+        let replayed = match replayed {
+            Err(error) if findings.is_empty() => return Err(error),
+            Err(error) => {
+                let text = format!("the events cannot be replayed: {error}");
+                context.output.warn(&text);
+                None
+            }
+            Ok(replayed) => replayed,
+        };
+        findings.extend(replayed.as_ref().and_then(differences));
+        let items = findings.iter().map(item);
+        let items: Vec<_> = items.chain(replayed.as_ref().map(counts)).collect();
+        context.output.list(&items, || {
+            let paint = context.output.data;
+            let mut text: String = findings
+                .iter()
+                .map(|finding| lines(finding, paint))
+                .collect();
+            if findings.is_empty() {
+                text = format!("{} {place}: everything fits together\n", paint.good('✓'));
+            }
+            if let Some(replayed) = &replayed {
+                text.push_str(&told(replayed, paint));
+            }
+            text
+        })?;
         if findings.is_empty() {
-            return format!("{} {place}: everything fits together\n", paint.good('✓'));
+            return Ok(Exit::Done);
         }
-        findings
-            .iter()
-            .map(|finding| lines(finding, paint))
-            .collect()
-    })?;
-    if findings.is_empty() {
-        return Ok(Exit::Done);
+        let text = format!("{place} contradicts itself");
+        Err(Expected::new(windlass_store::codes::INCONSISTENT, text)
+            .help("Keep a copy, and restore the newest backup that has no findings.")
+            .into())
     }
-    let text = format!("{place} contradicts itself");
-    Err(Expected::new(windlass_store::codes::INCONSISTENT, text)
-        .help("Keep a copy, and restore the newest backup that has no findings.")
-        .into())
+}
+
+/// Replays the events of every run of the store.
+fn replayed(context: &Context, machine: Machine) -> anyhow::Result<Option<Replayed>> {
+    let store = machine.existing_store()?;
+    let setup = Arc::clone(&machine.setup);
+    let resources = CommandResources::new(setup, Arc::clone(&store), context.output);
+    let clock = Arc::clone(&machine.clock);
+    let operations = Operations::detached(Arc::clone(&store), clock, Arc::new(resources));
+    let replayed = machine.tokio.block_on(operations.replay_runs());
+    store.close();
+    Ok(Some(replayed?))
+}
+
+/// The runs that are not as their events make them.
+fn differences(replayed: &Replayed) -> Option<Finding> {
+    let different = &replayed.different;
+    (different.count > 0).then(|| Finding {
+        rule: "the events of a run lead to its stored state".to_owned(),
+        count: different.count,
+        examples: names(different).collect(),
+    })
+}
+
+fn names(named: &Named) -> impl Iterator<Item = String> {
+    let first = named.first.iter();
+    first.map(|(run, remark)| format!("run {run}: {}", visible::line(remark, false)))
+}
+
+fn counts(replayed: &Replayed) -> serde_json::Value {
+    let unknown = &replayed.unknown;
+    json!({
+        "replayed": {
+            "runs": replayed.runs - unknown.count,
+            "events": replayed.events,
+            "left_out": unknown.count,
+            "examples": names(unknown).collect::<Vec<_>>(),
+        }
+    })
+}
+
+fn told(replayed: &Replayed, paint: Paint) -> String {
+    let (unknown, events) = (&replayed.unknown, replayed.events);
+    let runs = replayed.runs - unknown.count;
+    let mut text =
+        format!("{runs} runs replayed, with {events} events that lead to their states\n");
+    if unknown.count > 0 {
+        let count = unknown.count;
+        text.push_str(&format!(
+            "{} {count} runs cannot be replayed:\n",
+            paint.warning('!')
+        ));
+        push_examples(&mut text, names(unknown), count, paint);
+    }
+    text
 }
 
 fn item(finding: &Finding) -> serde_json::Value {
@@ -98,19 +191,30 @@ fn item(finding: &Finding) -> serde_json::Value {
 
 fn lines(finding: &Finding, paint: Paint) -> String {
     let count = finding.count;
-    let more = count.saturating_sub(finding.examples.len() as u64);
     let mut text = format!(
         "{} not so {count} times: {}\n",
         paint.bad('✗'),
         finding.rule
     );
-    for example in &finding.examples {
+    push_examples(&mut text, finding.examples.iter().cloned(), count, paint);
+    text
+}
+
+/// Adds a line for each example, and one for the number of the others.
+fn push_examples(
+    text: &mut String,
+    examples: impl Iterator<Item = String>,
+    count: u64,
+    paint: Paint,
+) {
+    let mut more = count;
+    for example in examples {
         text.push_str(&format!("    {}\n", paint.dim(example)));
+        more = more.saturating_sub(1);
     }
     if more > 0 {
         text.push_str(&format!("    {}\n", paint.dim(format!("and {more} more"))));
     }
-    text
 }
 
 impl Backup {

@@ -14,17 +14,17 @@ use crate::state::{Open, Round};
 
 /// What the conditions of a node decide about the end of an execution: see [`judge`].
 #[derive(Debug, Default)]
-pub struct Judged(Option<Judgement>);
+pub struct Judged(pub(super) Option<Judgement>);
 
 #[derive(Debug)]
 pub(super) struct Judgement {
     /// The failure that replaces the outcome.
-    refuted: Option<Failure>,
-    way: Way,
+    pub(super) refuted: Option<Failure>,
+    pub(super) way: Way,
 }
 
 #[derive(Debug)]
-enum Way {
+pub(super) enum Way {
     /// The node is executed again.
     Repeat(Round),
     /// It is done. Says of each outbound edge whether it is taken.

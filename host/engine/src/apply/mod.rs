@@ -9,7 +9,10 @@ mod lists;
 mod loops;
 mod mutexes;
 mod race_losers;
+mod recorded;
+mod recording;
 mod reopen;
+mod replaying;
 mod step;
 mod waits;
 
@@ -21,7 +24,10 @@ use crate::state::{Open, RunState};
 
 pub use failing::{timed_out, verdict, waited_too_long};
 pub use judging::{Interrupted, Judged, judge};
+pub use recorded::{Carrier, Recorded};
+pub use recording::{Altered, Recording};
 pub use reopen::{Closed, Reopening, reopen};
+pub use replaying::replay;
 use step::Step;
 
 /// An event of a run.

@@ -199,25 +199,6 @@ fn afresh(open: Open) -> Open {
 impl Open {
     /// A first attempt in the root scope.
     fn of(seq: windlass_model::Seq, node: NodeIx) -> Self {
-        Self {
-            seq,
-            first: seq,
-            scope: ScopeNo::ROOT,
-            node,
-            edge: None,
-            kind: TriggerType::Retry,
-            attempt: 1,
-            phase: 0,
-            due_ms: None,
-            give_up_ms: None,
-            give_up_wait_ms: None,
-            expires_ms: None,
-            from: Vec::new(),
-            left: None,
-            input: None,
-            round: None,
-            collect: None,
-            waiting: false,
-        }
+        Self::external(seq, node, TriggerType::Retry)
     }
 }

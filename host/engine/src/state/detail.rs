@@ -46,7 +46,7 @@ pub struct OpenRow {
 }
 
 #[derive(Serialize, Deserialize)]
-pub(super) struct WirePayload {
+pub(crate) struct WirePayload {
     content_type: Option<String>,
     body: WireBody,
 }
@@ -236,7 +236,7 @@ impl WireCollect {
 }
 
 impl WirePayload {
-    pub(super) fn of(payload: &Payload) -> Self {
+    pub(crate) fn of(payload: &Payload) -> Self {
         Self {
             content_type: payload.content_type.clone(),
             body: match &payload.body {
@@ -246,7 +246,7 @@ impl WirePayload {
         }
     }
 
-    pub(super) fn into_payload(self) -> Payload {
+    pub(crate) fn into_payload(self) -> Payload {
         Payload {
             content_type: self.content_type,
             body: match self.body {

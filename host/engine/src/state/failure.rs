@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use windlass_model::{Class, Code, Failure, JsonText, Origin, Position};
 
 #[derive(PartialEq, Serialize, Deserialize)]
-pub(super) struct WireFailure {
+pub(crate) struct WireFailure {
     class: Class,
     code: Code,
     message: String,
@@ -28,7 +28,7 @@ struct WirePosition {
 }
 
 impl WireFailure {
-    pub(super) fn of(failure: &Failure) -> Self {
+    pub(crate) fn of(failure: &Failure) -> Self {
         let details = failure.details.as_ref();
         Self {
             class: failure.class,
@@ -50,7 +50,7 @@ impl WireFailure {
     /// # Errors
     ///
     /// The details are not JSON.
-    pub(super) fn into_failure(self) -> Result<Failure, serde_json::Error> {
+    pub(crate) fn into_failure(self) -> Result<Failure, serde_json::Error> {
         let mut failure = Failure::new(self.class, self.code, self.message);
         failure.retry_after_ms = self.retry_after_ms;
         let details = self.details.as_ref();

@@ -25,9 +25,12 @@ use windlass_model::{ExecutionNo, Failure, Payload, ScopeNo, Seq, Status, Trigge
 use crate::graph::{EdgeIx, MutexIx, NodeIx};
 
 pub use detail::OpenRow;
+pub(crate) use detail::WirePayload;
+pub(crate) use failure::WireFailure;
 pub use inputs::{Inputs, Mark, READ_BYTES, Read, check, mark};
 pub(crate) use joining::{Joining, Slot};
 pub(crate) use ledger::Ledger;
+pub(crate) use moving::{Renumber, one};
 pub use refit::{Misfit, Missing};
 pub(crate) use scope::Visits;
 pub(crate) use scope::{Local, OpenForEach};
@@ -153,6 +156,32 @@ pub struct Open {
     /// Whether it waits for an instant, a bookmark or a child, and not for a worker or for another
     /// attempt.
     pub waiting: bool,
+}
+
+impl Open {
+    /// The first execution of an external trigger: see [`RunState::admit`].
+    pub fn external(seq: Seq, node: NodeIx, kind: TriggerType) -> Self {
+        Self {
+            seq,
+            first: seq,
+            scope: ScopeNo::ROOT,
+            node,
+            edge: None,
+            kind,
+            attempt: 1,
+            phase: 0,
+            due_ms: None,
+            give_up_ms: None,
+            give_up_wait_ms: None,
+            expires_ms: None,
+            from: Vec::new(),
+            left: None,
+            input: None,
+            round: None,
+            collect: None,
+            waiting: false,
+        }
+    }
 }
 
 /// One round of a node with `repeat`.

@@ -8,7 +8,7 @@ use windlass_model::{ExecutionNo, ScopeNo};
 use super::{Corrupt, Decision, Local, Open, RunState};
 
 /// The new number of a record; none if the record does not exist.
-pub(super) type Renumber<'a> = dyn FnMut(ExecutionNo) -> Option<ExecutionNo> + 'a;
+pub(crate) type Renumber<'a> = dyn FnMut(ExecutionNo) -> Option<ExecutionNo> + 'a;
 
 impl RunState {
     /// Renumbers the execution records in the state. Open executions are not renumbered here: each
@@ -79,7 +79,7 @@ impl Open {
     }
 }
 
-pub(super) fn one(run: &mut ExecutionNo, to: &mut Renumber<'_>) -> Result<(), Corrupt> {
+pub(crate) fn one(run: &mut ExecutionNo, to: &mut Renumber<'_>) -> Result<(), Corrupt> {
     *run = to(*run).ok_or(Corrupt {
         what: "state",
         reason: "it names a record of an execution that is not there",

@@ -159,6 +159,15 @@ impl RunState {
         Ok(())
     }
 
+    /// Forgets the external triggers that were admitted, as a host does that reads the state again.
+    pub(crate) fn forget_external(&mut self, graph: &Graph) {
+        for open in std::mem::take(&mut self.external).into_values() {
+            if let Some(mutex) = graph.mutex_of(open.node) {
+                self.held.remove(&mutex);
+            }
+        }
+    }
+
     /// The open execution of this trigger, external or not.
     pub fn run_of(&self, seq: Seq) -> Option<&Open> {
         self.open.get(&seq).or_else(|| self.external.get(&seq))

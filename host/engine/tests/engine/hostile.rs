@@ -1,8 +1,14 @@
 //! Damaged stored bytes give errors, never panics.
 
 use proptest::prelude::*;
-use windlass_engine::{Command, Event, NodeIx, Open, OpenRow, RunState, begin};
-use windlass_model::{BlobRef, Body, Digest, ExecutionNo, Payload, ScopeNo, Seq, TriggerType};
+use windlass_engine::{
+    Carrier, Command, Event, MAX_STEPS, NodeIx, Open, OpenRow, Recorded, Recording, RunState,
+    begin, judge, replay,
+};
+use windlass_model::{
+    BlobRef, Body, Class, Code, Digest, ExecutionNo, Failure, Payload, ScopeNo, Seq, TriggerType,
+    Version,
+};
 use windlass_test_seeds::Seeds;
 
 use crate::kit;
@@ -135,8 +141,77 @@ fn a_chain_stays_small() {
     assert!(state.encode().len() <= 13, "{:?}", state.encode());
 }
 
+#[test]
+fn the_usual_event_takes_six_bytes() {
+    let graph = kit::graph("a -> b");
+    let (state, _) = begin(&graph, 0);
+    let open = state.open.values().next().expect("an entry runs");
+    let (seq, run) = (open.seq, ExecutionNo(7 << 32));
+    let (ports, end) = (Vec::new(), None);
+    let event = Event::Done {
+        seq,
+        run,
+        ports,
+        end,
+    };
+    let values = kit::values(&[].into());
+    let cx = windlass_engine::Cx {
+        now_ms: 1_700_000_000_060,
+        random: 0,
+        values: &values,
+        failing: Ok(&values),
+        max_steps: MAX_STEPS,
+    };
+    let judged = judge(&graph, open, &event, &cx).expect("nothing interrupts it");
+    let recording = Recording::of(&event, &judged, None, (cx.now_ms, MAX_STEPS));
+    let recording = recording.expect("it is a step");
+    let bytes = recording.encode(Version(1_000), 1_700_000_000_000);
+    assert_eq!(bytes.len(), 6, "{bytes:?}");
+}
+
+/// The check of an event.
+fn crc_8(bytes: &[u8]) -> u8 {
+    let mut sum = 0xff_u8;
+    for byte in bytes {
+        sum ^= byte;
+        for _ in 0..8 {
+            let carry = sum & 0x80 != 0;
+            sum <<= 1;
+            sum ^= if carry { 7 } else { 0 };
+        }
+    }
+    sum
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(Seeds::USUAL.cases()))]
+
+    #[test]
+    fn events_of_any_bytes_never_panic(
+        kind in 0..24_u8,
+        rest in prop::collection::vec(prop_oneof![Just(0_u8), 0..4_u8, any::<u8>()], 0..24),
+        at in any::<prop::sample::Index>(),
+        has_record in any::<bool>(),
+    ) {
+        let (graph, sound, stored) = crate::golden::parts();
+        let seqs: Vec<Seq> = sound.open.keys().copied().collect();
+        let failure = Failure::new(Class::Permanent, Code::new("WL-T001"), "it failed");
+        let carrier = has_record.then_some(Carrier {
+            seq: seqs[at.index(seqs.len())],
+            run: ExecutionNo(1 << 40),
+            started_ms: 5,
+            failure: Some(&failure),
+        });
+        let mut bytes = [vec![kind], rest].concat();
+        bytes.push(crc_8(&bytes));
+        if let Ok(event) = Recorded::decode(&bytes, carrier) {
+            let mut state = kit::reread(&graph, &sound, &stored);
+            if replay(&graph, &mut state, event).is_ok() {
+                state.drain_scopes();
+                let _ = RunState::decode(&graph, &state.encode(), []);
+            }
+        }
+    }
 
     #[test]
     fn flipped_bytes_never_panic(

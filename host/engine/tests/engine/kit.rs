@@ -9,13 +9,16 @@ use std::collections::BTreeMap;
 use serde_json::json;
 use windlass_engine::expr::Values;
 use windlass_engine::{
-    Command, Cx, Event, Graph, MAX_STEPS, Open, OpenRow, RunState, Verdict, verdict,
+    Altered, Carrier, Command, Cx, Event, Graph, MAX_STEPS, Open, OpenRow, Recorded, Recording,
+    Reopening, RunState, Verdict, judge, replay, verdict,
 };
 use windlass_model::definition::{
     Backoff, Body, Edge, ErrorEffect, ErrorRule, ForEach, Incidents, Join, Node, NodeKind, OnError,
     OnItemError, Options, Repeat, Retry, UseRef, When,
 };
-use windlass_model::{Class, Code, Definition, Diagnostic, ExecutionNo, Failure, ScopeNo, Seq};
+use windlass_model::{
+    Class, Code, Definition, Diagnostic, Digest, ExecutionNo, Failure, ScopeNo, Seq, Version,
+};
 
 pub(crate) fn node() -> Node {
     Node::new(NodeKind::Use {
@@ -412,7 +415,19 @@ pub(crate) fn apply_whole(
         failing: Ok(values),
         max_steps: MAX_STEPS,
     };
-    let mut commands = windlass_engine::apply(graph, state, event, &cx)?;
+    let before = state.clone();
+    let open = event.execution().and_then(|seq| state.run_of(seq));
+    let judged = open.map(|open| judge(graph, open, &event, &cx).expect("nothing interrupts it"));
+    let judged = judged.unwrap_or_default();
+    let failure = match &event {
+        Event::Failed { verdict, .. } => cause(verdict),
+        _ => None,
+    };
+    let at = (now_ms, MAX_STEPS);
+    let recording = Recording::of(&event, &judged, failure.as_ref(), at);
+    let carrier = carrier(&event);
+    let mut commands = windlass_engine::apply_judged(graph, state, event, judged, at)?;
+    let mut recording = recording.expect("it is a step of its own");
     let mut at = 0;
     while let Some(command) = commands.get(at) {
         at += 1;
@@ -425,11 +440,98 @@ pub(crate) fn apply_whole(
         } else {
             Ok(())
         };
+        recording.rendered(&result);
         let event = Event::Emitted { scope, result };
         // An item that was closed meanwhile has no output.
         commands.extend(windlass_engine::apply(graph, state, event, &cx).unwrap_or_default());
     }
+    let refuted = commands.iter().find_map(|command| match command {
+        Command::Refuted { failure, .. } => Some(failure),
+        _ => None,
+    });
+    let carrier = carrier.map(|(seq, run)| Carrier {
+        seq,
+        run,
+        started_ms: STARTED_MS,
+        failure: refuted.or(failure.as_ref()),
+    });
+    replayed(graph, before, recording, carrier, (state, &commands));
     Ok(commands)
+}
+
+/// When executions begin, in epoch milliseconds.
+const STARTED_MS: i64 = 3;
+
+/// The stored event of a step leads from the state before to the same state, by the same commands.
+fn replayed(
+    graph: &Graph,
+    mut before: RunState,
+    recording: Recording,
+    carrier: Option<Carrier<'_>>,
+    (after, commands): (&RunState, &[Command]),
+) {
+    let version = Version(300);
+    let started_ms = carrier.map_or(0, |carrier| carrier.started_ms);
+    let bytes = recording.encode(version, started_ms);
+    let read = Recorded::decode(&bytes, carrier).expect("the event can be read");
+    assert_eq!(read.version, version);
+    let again = replay(graph, &mut before, read).expect("the event fits");
+    assert_eq!(again, commands);
+    assert_eq!(before, *after, "the event leads to the state");
+    for at in 0..bytes.len() {
+        let mut changed = bytes.clone();
+        changed[at] ^= 1 << (at % 8);
+        let read = Recorded::decode(&changed, carrier);
+        assert!(read.is_err(), "a changed byte is noticed");
+    }
+}
+
+/// The stored event of a run that is reopened leads from the state before to the same state, by the
+/// same commands. The run may continue with another graph.
+pub(crate) fn reopened(
+    (old, new): (&Graph, &Graph),
+    mut before: RunState,
+    how: &Reopening,
+    (after, commands): (&RunState, &[Command]),
+) {
+    let documents = (Digest::of(b"definition"), Digest::of(b"pins"));
+    let altered = Altered {
+        before: documents,
+        now: documents,
+        supplied: Vec::new(),
+    };
+    let event = Recording::reopened(how, Some(altered.clone()), (0, MAX_STEPS));
+    let bytes = event.encode(Version(300), 0);
+    let read = Recorded::decode(&bytes, None).expect("the event can be read");
+    assert_eq!(read.altered(), Some(&altered));
+    read.refit(old, new, &mut before).expect("the state fits");
+    let again = replay(new, &mut before, read).expect("the event fits");
+    assert_eq!(again, commands);
+    assert_eq!(before, *after, "the event leads to the state");
+}
+
+/// The failure in the record of a failed execution.
+fn cause(verdict: &Verdict) -> Option<Failure> {
+    match verdict {
+        Verdict::Fail(failure) | Verdict::Continue(failure) | Verdict::Route(failure) => {
+            Some(failure.clone())
+        }
+        Verdict::Retry { .. } => None,
+    }
+}
+
+/// The trigger and the record of an event that has a record.
+fn carrier(event: &Event) -> Option<(Seq, ExecutionNo)> {
+    match event {
+        Event::Done { seq, run, .. }
+        | Event::Failed { seq, run, .. }
+        | Event::Again { seq, run, .. }
+        | Event::Wait { seq, run, .. }
+        | Event::Suspended { seq, run, .. }
+        | Event::Child { seq, run }
+        | Event::Listed { seq, run, .. } => Some((*seq, *run)),
+        _ => None,
+    }
 }
 
 /// As [`turn`], for runs without for-each.

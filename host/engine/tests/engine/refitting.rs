@@ -245,6 +245,7 @@ impl<'a> Play<'a> {
     /// Continues with another version; with `node`, from there. Returns whether there is a node to
     /// continue with: a loop may fail the run after its last node.
     fn go_on(&mut self, new: &'a Graph, node: Option<NodeIx>) -> Result<bool, Misfit> {
+        let (before, old) = (self.state.clone(), self.graph);
         let over = node.is_some_and(|node| !self.state.cut_off(node));
         let missing = self.state.refit(self.graph, new, over)?;
         assert!(missing.outputs.is_empty() && missing.visits.is_empty());
@@ -261,10 +262,11 @@ impl<'a> Play<'a> {
             node,
             ..Reopening::default()
         };
-        let commands = match reopen(new, &mut self.state, how, &cx) {
+        let commands = match reopen(new, &mut self.state, how.clone(), &cx) {
             Err(Closed::Nothing) => return Ok(false),
             commands => commands.expect("it is reopened"),
         };
+        kit::reopened((old, new), before, &how, (&self.state, &commands));
         self.stored.keep(&mut self.state, &commands);
         self.note(&commands, false);
         Ok(true)

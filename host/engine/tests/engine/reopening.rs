@@ -82,7 +82,12 @@ impl<'a> Play<'a> {
         let missing = again.refit(self.graph, self.graph, over);
         assert_eq!(missing, Ok(Missing::default()));
         assert_eq!(again, self.state, "it fits without a change");
+        let before = self.state.clone();
         let commands = reopen(self.graph, &mut self.state, how.clone(), &cx);
+        if let Ok(commands) = &commands {
+            let graphs = (self.graph, self.graph);
+            kit::reopened(graphs, before, how, (&self.state, commands));
+        }
         assert_eq!(reopen(self.graph, &mut again, how.clone(), &cx), commands);
         assert_eq!(again, self.state);
         if let Ok(commands) = &commands {

@@ -120,23 +120,24 @@ impl OperationsInner {
     }
 
     /// Moves the state of a run to its new definition. `over`: the run starts over from a node.
+    /// Returns the nodes and records with which [`RunState::supply`] was called.
     pub(super) fn refit(
         &self,
         row: &RunRow,
         altered: &Altered,
         state: &mut RunState,
         over: bool,
-    ) -> Result<(), Error> {
+    ) -> Result<Vec<(NodeIx, ExecutionNo)>, Error> {
         let refused = |why: &str| misfit(row, &altered.now.name, altered.version, why);
         let fitted = state.refit(&altered.before.graph, &altered.now.graph, over);
         let missing = fitted.map_err(|misfit| refused(&misfit.to_string()))?;
         let found = self.outputs(row, &missing, &altered.now.graph, refused)?;
-        for (node, run) in found {
-            if !state.cut_off(node) {
-                state.supply(node, run);
-            }
+        let found = found.into_iter();
+        let supplied: Vec<_> = found.filter(|(node, _)| !state.cut_off(*node)).collect();
+        for (node, run) in &supplied {
+            state.supply(*node, *run);
         }
-        Ok(())
+        Ok(supplied)
     }
 
     /// The latest successful executions of nodes whose outputs only the new version names.
@@ -187,6 +188,16 @@ impl OperationsInner {
 }
 
 impl Altered {
+    /// It as a part of the run's event.
+    pub(super) fn event(&self, supplied: Vec<(NodeIx, ExecutionNo)>) -> windlass_engine::Altered {
+        let documents = |of: &Prepared| (of.definition.digest, of.pins.digest);
+        windlass_engine::Altered {
+            before: documents(&self.before),
+            now: documents(&self.now),
+            supplied,
+        }
+    }
+
     /// The entry about it in the journal of the run: the version, and what differs.
     pub(super) fn report(&self) -> Value {
         let before = nodes_of(&self.before_read);

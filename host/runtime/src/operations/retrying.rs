@@ -10,12 +10,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use windlass_engine::expr::Values;
-use windlass_engine::{Closed, Command, Cx, Graph, NodeIx, PlanKind, Reopening, reopen};
+use windlass_engine::{Closed, Command, Cx, Graph, NodeIx, PlanKind, Recording, Reopening, reopen};
 use windlass_model::nearest::did_you_mean;
 use windlass_model::resumption::About;
 use windlass_model::{
     ExecutionNo, ExecutionStatus, LetterNo, Numbers, Payload, RunId, RunNo, Seq, Status, TriggerNo,
-    TriggerType,
+    TriggerType, Version,
 };
 use windlass_store::letters::{DeadTrigger, LetterBody};
 use windlass_store::lives::{LifeOp, Lived, Reopen};
@@ -184,9 +184,10 @@ impl OperationsInner {
             .map(|input| fitting(prepared, input));
         let input = input.transpose()?.map(|(input, _)| input);
         let how = self.how(row.no, graph, retry, &mut blobs)?;
+        let mut supplied = Vec::new();
         if let Some(altered) = altered {
             let over = how.node.is_some_and(|node| !state.cut_off(node));
-            self.refit(row, altered, &mut state, over)?;
+            supplied = self.refit(row, altered, &mut state, over)?;
         }
         let values = Values::new();
         let cx = Cx {
@@ -197,6 +198,9 @@ impl OperationsInner {
             max_steps: self.max_steps(),
         };
         let seq = state.next_seq;
+        let to = altered.map(|altered| altered.event(supplied));
+        let event = Recording::reopened(&how, to, (at_ms, cx.max_steps));
+        let event = event.encode(Version(row.version.0 + 1), 0);
         let commands = reopen(graph, &mut state, how, &cx).map_err(|closed| why(row.id, closed))?;
         let mut detail = serde_json::json!({
             "from": retry.from,
@@ -229,11 +233,14 @@ impl OperationsInner {
             input,
             blobs,
             replays: None,
-            journal: JournalRow {
-                at_ms,
-                kind: "retried".to_owned(),
-                detail: Bytes::from(detail.to_string()),
-            },
+            journal: vec![
+                JournalRow {
+                    at_ms,
+                    kind: "retried".to_owned(),
+                    detail: Bytes::from(detail.to_string()),
+                },
+                JournalRow::event(at_ms, event.into()),
+            ],
             at_ms,
         })
     }

@@ -137,6 +137,7 @@ nodes:
             parent: None,
             tree: None,
             keep_ms: None,
+            journal: Vec::new(),
             reserves: Vec::new(),
             exclusive: None,
             blobs: Vec::new(),
@@ -220,6 +221,7 @@ nodes:
             logs: Vec::new(),
             skipped: Vec::new(),
             inputs: Bytes::new(),
+            event: Bytes::new(),
         }
     }
 

@@ -251,6 +251,7 @@ impl Maker for Hand<'_> {
             parent: None,
             tree: None,
             keep_ms: None,
+            journal: Vec::new(),
             blobs: Vec::new(),
             as_of: None,
             created_ms: self.wall_ms,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use windlass_engine::{Command, Open};
+use windlass_engine::{Command, Open, Recording};
 use windlass_model::definition::CommitStrategy;
 use windlass_model::metrics::RunEvent;
 use windlass_model::{
@@ -37,6 +37,8 @@ pub(super) struct Step {
     /// The node run of the step, in its earlier state.
     pub(super) before: Option<Before>,
     pub(super) record: Option<ExecutionRow>,
+    /// The event of the step; none if it leaves the state as it was.
+    pub(super) event: Option<Recording>,
     pub(super) commands: Vec<Command>,
     /// The number of commands whose outputs of items are rendered.
     pub(super) carried: usize,
@@ -193,7 +195,8 @@ impl OwnedRun {
         }
         self.go_on(to, &step, &used, &mut rows)?;
         let sends = self.sends(to, &step, &shared.base);
-        let runs = self.records(
+        let has_record = step.record.is_some();
+        let mut runs = self.records(
             step.record.take(),
             std::mem::take(&mut rows.cancelled),
             now_ms,
@@ -202,6 +205,15 @@ impl OwnedRun {
         let (bookmarks, children) = self.waits(&mut step, &rows, shared);
         let fence = self.fence();
         self.version.0 += 1;
+        if let Some(event) = step.event.take() {
+            match runs.first_mut().filter(|_| has_record) {
+                Some(row) => row.event = event.encode(self.version, row.started_ms).into(),
+                None => {
+                    let event = event.encode(self.version, 0).into();
+                    rows.journal.push(JournalRow::event(now_ms, event));
+                }
+            }
+        }
         self.unacknowledged += 1;
         self.memory.submits();
         let finish = step.finish.as_ref().map(|ending| Finish {
@@ -644,6 +656,7 @@ impl OwnedRun {
                 failure: None,
                 logs: Vec::new(),
                 skipped: Vec::new(),
+                event: Bytes::new(),
             });
         }
         Some(runs)

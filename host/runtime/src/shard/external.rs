@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use windlass_engine::{NodeIx, Open, Refused};
 use windlass_model::resumption::About;
-use windlass_model::{Class, Failure, ScopeNo, Seq, TriggerType};
+use windlass_model::{Class, Failure, Seq, TriggerType};
 use windlass_store::letters::{DeadTrigger, LetterBody, NewDeadLetter};
 use windlass_store::rows::Suspicion;
 use windlass_store::write::Removed;
@@ -157,29 +157,14 @@ impl ShardState {
         let Some(node) = external.node.map(NodeIx) else {
             return Err(Fate::Dead("failed", Some(no_node())));
         };
-        let open = Open {
-            seq: to.seq,
-            first: to.seq,
-            scope: ScopeNo::ROOT,
-            node,
-            edge: None,
-            kind: external.kind,
-            attempt: 1,
-            phase: 0,
-            due_ms: None,
-            give_up_ms: None,
-            give_up_wait_ms: None,
-            expires_ms: None,
-            from: Vec::new(),
-            left: None,
-            input: None,
-            round: None,
-            collect: None,
-            waiting: false,
-        };
+        let open = Open::external(to.seq, node, external.kind);
         let prepared = Arc::clone(&owned.prepared);
         match owned.state.admit(&prepared.graph, open) {
-            Ok(()) => Ok(()),
+            Ok(()) => {
+                let admitted = (to.seq, node, external.kind);
+                owned.beside.admitted.push(admitted);
+                Ok(())
+            }
             Err(Refused::Busy) => Err(Fate::Again(to.started_ms.saturating_add(AGAIN_MS))),
             Err(Refused::Closed) => Err(Fate::Dead("closed", None)),
             Err(Refused::NoNode) => Err(Fate::Dead("failed", Some(no_node()))),

@@ -65,6 +65,9 @@ impl OwnedRun {
                         Err(Unread::Value(failure)) => Err(failure),
                         Err(unread) => return Err(unread),
                     };
+                    if let Some(event) = &mut step.event {
+                        event.rendered(&result);
+                    }
                     let event = Event::Emitted { scope, result };
                     let at = (step.now_ms, bursts.max_steps);
                     let (state, judged) = (&mut self.state, Judged::default());
@@ -140,6 +143,9 @@ impl OwnedRun {
             },
         };
         step.commands.pop();
+        if let Some(event) = &mut step.event {
+            event.output_failed(failure.as_ref());
+        }
         let graph = Arc::clone(&self.prepared);
         let at = (step.now_ms, bursts.max_steps);
         let more = fail_output(&graph.graph, &mut self.state, failure, at);

@@ -75,6 +75,17 @@ pub(crate) struct OwnedRun {
     pub(crate) awaited: Option<Awaited>,
     /// The place of a run that was created here, until its first step is written.
     pub(super) new_place: Option<NewRunPlace>,
+    /// What the next event has to note.
+    pub(super) beside: Beside,
+}
+
+/// What has changed since the last event of a run, beside its stored state.
+#[derive(Default)]
+pub(super) struct Beside {
+    /// Whether the state was read from the store.
+    pub(super) afresh: bool,
+    /// The external triggers that were admitted.
+    pub(super) admitted: Vec<(Seq, NodeIx, TriggerType)>,
 }
 
 /// The requests of a consumer besides its answer.
@@ -290,6 +301,10 @@ impl OwnedRun {
             is_careful,
             awaited: None,
             new_place: None,
+            beside: Beside {
+                afresh: true,
+                admitted: Vec::new(),
+            },
         })
     }
 
@@ -336,6 +351,7 @@ impl OwnedRun {
             is_careful: false,
             awaited,
             new_place: None,
+            beside: Beside::default(),
         }
     }
 

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use windlass_engine::{Command, Event, Judged, NodeIx, Verdict, Visit, apply_judged, verdict};
+use bytes::Bytes;
+use windlass_engine::{
+    Command, Event, Judged, NodeIx, Recording, Verdict, Visit, apply_judged, verdict,
+};
 use windlass_model::{
     Bookmark, ExecutionStatus, Failure, LogLine, Payload, ScopeNo, Seq, TriggerType,
 };
@@ -305,8 +308,14 @@ impl OwnedRun {
         }
         let graph = Arc::clone(&self.prepared);
         let at = (now_ms, shared.bursts.max_steps);
+        let record = settling.record.as_ref();
+        let failure = record.and_then(|record| record.failure.as_ref());
+        let recording = Recording::of(&event, &judged, failure, at);
         match apply_judged(&graph.graph, &mut self.state, event, judged, at) {
-            Ok(commands) => step.commands = commands,
+            Ok(commands) => {
+                step.commands = commands;
+                step.event = recording.map(|event| self.noted(event));
+            }
             // A control trigger whose target has ended is used up.
             Err(_) if settling.is_control => {
                 settling.part = Part::Applied(step);
@@ -356,6 +365,13 @@ impl OwnedRun {
         step.record = record;
         settling.part = Part::Applied(step);
         Ok(())
+    }
+
+    /// An event, with what has changed since the one before.
+    fn noted(&mut self, mut event: Recording) -> Recording {
+        let beside = std::mem::take(&mut self.beside);
+        event.beside(beside.afresh, beside.admitted);
+        event
     }
 
     /// What the conditions decide about an event.
@@ -448,6 +464,7 @@ impl OwnedRun {
             failure: None,
             logs,
             skipped: Vec::new(),
+            event: Bytes::new(),
         })
     }
 

@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use bytes::Bytes;
 use windlass_model::{
     Class, Epoch, ExecutionStatus, Incarnation, RunId, RunNo, Seq, Status, TriggerType, Version,
 };
@@ -104,6 +105,8 @@ struct CheckedRun {
     complete: BTreeSet<Seq>,
     /// Nodes that were executed.
     executed: BTreeSet<u32>,
+    /// The state of each version, as it was written.
+    states: BTreeMap<Version, Bytes>,
 }
 
 impl Checker {
@@ -239,6 +242,7 @@ impl Checker {
                 run.end = None;
                 run.ending = false;
                 run.version.0 += 1;
+                run.states.insert(run.version, new.state.clone());
                 // A retried node has a new node run.
                 let triggers = new.triggers.iter().map(|trigger| trigger.seq);
                 run.begun.extend(triggers);
@@ -386,6 +390,7 @@ impl Checker {
             begun: BTreeSet::new(),
             complete: BTreeSet::new(),
             executed: BTreeSet::new(),
+            states: BTreeMap::from([(BORN_VERSION, new.state.clone())]),
         };
         self.runs.insert(new.no, run);
     }
@@ -548,6 +553,7 @@ impl Checker {
             wrong.push(format!("a step of {no} was written after its end"));
         }
         run.version = Version(fence.version.0 + 1);
+        run.states.insert(run.version, commit.state.clone());
         run.paused = commit.status == Status::Paused;
         if run.paused && commit.triggers.iter().any(|trigger| trigger.claimed) {
             wrong.push(format!("{no} is paused, and goes on"));
@@ -591,6 +597,11 @@ impl Checker {
         open.filter(|(_, run)| run.end.is_none())
             .map(|(no, _)| *no)
             .collect()
+    }
+
+    /// For every run, the state of each version.
+    pub(super) fn states(&self) -> impl Iterator<Item = (RunNo, &BTreeMap<Version, Bytes>)> {
+        self.runs.iter().map(|(no, run)| (*no, &run.states))
     }
 
     /// For every run, its id, its final status, and the number of its execution records.

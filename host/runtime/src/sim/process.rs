@@ -599,6 +599,9 @@ fn faults(from: &Birthplace<'_>) -> Faults {
         match (trouble.mutation, &mut *write) {
             (Some(Mutation::Unfenced), Write::Commit(commit)) => unfence(commit, &root),
             (Some(Mutation::NeverClaims), Write::Claim(claim)) => claim.runs = 0,
+            (Some(Mutation::Forgetful), Write::Commit(commit)) => {
+                commit.journal.retain(|entry| !entry.is_event());
+            }
             (Some(Mutation::LeavesOut), Write::Plan(plan)) if plan.next_ms < i64::MAX => {
                 plan.planned_ms = plan.next_ms;
             }

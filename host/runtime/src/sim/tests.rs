@@ -58,6 +58,11 @@ fn a_history_that_was_tampered_with_is_noticed() {
 }
 
 #[test]
+fn an_event_that_is_forgotten_is_noticed() {
+    noticed(Mutation::Forgetful);
+}
+
+#[test]
 fn an_occurrence_that_is_left_out_is_noticed() {
     noticed(Mutation::LeavesOut);
 }

@@ -71,6 +71,8 @@ pub(super) enum Mutation {
     Doctored,
     /// The clock of the processes is ahead of the machine's by this number of milliseconds.
     ClockAhead(i64),
+    /// The store forgets the events that no record has.
+    Forgetful,
     /// Runs are deleted as soon as they have ended.
     Hasty,
     /// Planners skip every other occurrence.

@@ -14,14 +14,16 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use serde_json::Value;
-use windlass_engine::{Command, RunState};
+use windlass_engine::{Command, Recording, RunState};
 use windlass_model::decimal::canonical;
 use windlass_model::{
     Diagnostic, Digest, Incarnation, Numbers, Payload, RunId, RunNo, Tags, TraceContext, valid,
 };
 use windlass_store::Store;
 use windlass_store::published::Edition;
-use windlass_store::rows::{Created, DefinitionRow, NewRun, NewTrigger, RunRow};
+use windlass_store::rows::{
+    BORN_VERSION, Created, DefinitionRow, JournalRow, NewRun, NewTrigger, RunRow,
+};
 use windlass_store::write::OrFenced;
 
 use crate::catalog::Prepared;
@@ -213,6 +215,12 @@ impl Accepted {
     ) -> Result<(NewRun, RunState), Error> {
         let (prepared, begin_ms) = (&self.prepared, self.cause.begin_ms(now_ms));
         let (state, commands) = windlass_engine::begin(&prepared.graph, begin_ms);
+        let other_time = begin_ms != now_ms
+            && windlass_engine::begin(&prepared.graph, now_ms) != (state.clone(), commands.clone());
+        let begun = other_time.then(|| {
+            let event = Recording::begun(begin_ms).encode(BORN_VERSION, 0);
+            JournalRow::event(now_ms, event.into())
+        });
         let mut triggers = Vec::with_capacity(commands.len());
         for command in commands {
             let Command::Run(open) = command else {
@@ -256,6 +264,7 @@ impl Accepted {
             parent: None,
             tree: None,
             keep_ms: options.retention_ms,
+            journal: begun.into_iter().collect(),
             reserves,
             exclusive,
             blobs: Vec::new(),

@@ -36,6 +36,9 @@ pub(super) struct Document {
     pub(super) triggers: Vec<Trigger>,
     pub(super) bookmarks: Vec<Bookmark>,
     pub(super) journal: Vec<Entry>,
+    /// The events that no record has; none unless the document has all events of the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) events: Option<Vec<Base64>>,
     /// Oldest first.
     pub(super) records: Vec<Record>,
     pub(super) blobs: Vec<Blob>,
@@ -179,6 +182,9 @@ pub(super) struct Record {
     /// What its input was made of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) inputs: Option<Base64>,
+    /// Its event, if the document has all events of the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) event: Option<Base64>,
 }
 
 #[derive(Serialize, Deserialize)]

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::de::IgnoredAny;
-use windlass_engine::Inputs;
+use windlass_engine::{Carrier, Inputs, Recorded, Recording};
 use windlass_keys::export::ExportKeys;
 use windlass_model::limits::WORKFLOW_BYTES;
 use windlass_model::{
@@ -17,7 +17,7 @@ use windlass_store::rows::{DefinitionRow, ExecutionRow, JournalRow, NewBlob, New
 use windlass_store::transfer::Import;
 use windlass_store::write::NewItem;
 
-use super::document::{Document, Record, Value};
+use super::document::{Base64, Document, Record, Value};
 use super::envelope::{self, Seal};
 use super::renumber::{renumbered, state};
 use super::{BOUNDS, IMPORTED, origin, other_digest};
@@ -163,6 +163,7 @@ impl Document {
             ("triggers", self.triggers.len()),
             ("bookmarks", self.bookmarks.len()),
             ("entries in its journal", self.journal.len()),
+            ("events", self.events.as_ref().map_or(0, Vec::len)),
             ("records", self.records.len()),
             ("blobs", self.blobs.len()),
         ] {
@@ -206,10 +207,13 @@ impl Desk<'_> {
     ) -> Result<Import, Error> {
         let graph = &prepared.graph;
         let blobs = self.blobs(document.blobs)?;
-        let records = self.records(document.records, prepared)?;
+        let mut records = self.records(document.records, prepared)?;
         let scopes = document.scopes.iter().map(|of| (of.scope, &*of.state.0));
         let mut state = state(graph, &document.state.0, scopes).map_err(Error::bad_export)?;
         let head = document.run;
+        let version = Version(head.version);
+        let mut journal = journal(document.journal)?;
+        journal.extend(self.events(document.events, version, &mut records, now_ms));
         if state.status != head.status || state.next_seq.0 >= SEQS {
             return Err(Error::bad_export("its state is of another run"));
         }
@@ -270,6 +274,7 @@ impl Desk<'_> {
             parent: None,
             tree: None,
             keep_ms: head.keep_ms.filter(|ms| i64::try_from(*ms).is_ok()),
+            journal: Vec::new(),
             reserves,
             exclusive,
             blobs,
@@ -281,7 +286,7 @@ impl Desk<'_> {
             new,
             status: head.status,
             epoch: Epoch(head.epoch),
-            version: Version(head.version),
+            version,
             finished_ms: head.finished_ms,
             failure: head.failure,
             output: head.output.map(|value| self.value(value)).transpose()?,
@@ -289,7 +294,7 @@ impl Desk<'_> {
             scopes,
             items,
             executions: records,
-            journal: journal(document.journal)?,
+            journal,
             mark: JournalRow {
                 at_ms: now_ms,
                 kind: IMPORTED.to_owned(),
@@ -369,10 +374,45 @@ impl Desk<'_> {
                 failure: record.failure,
                 logs: record.logs,
                 skipped: record.skipped,
+                event: record.event.map(|event| event.0).unwrap_or_default(),
             });
             previous = Some(no);
         }
         Ok(new)
+    }
+
+    /// The entries with events, with the numbers of this store. If the document lacks an event, or
+    /// one cannot be read, no event of the run is kept.
+    fn events(
+        &self,
+        events: Option<Vec<Base64>>,
+        version: Version,
+        records: &mut [ExecutionRow],
+        now_ms: i64,
+    ) -> Vec<JournalRow> {
+        let entry = |event: Vec<u8>| JournalRow::event(now_ms, event.into());
+        let renumbered = |event: &Bytes, of: Option<Carrier<'_>>| {
+            let mut to = |run| self.executions.get(&run).copied();
+            Recorded::renumbered(event, of, &mut to).ok()
+        };
+        let are_read = records.iter().all(|row| {
+            let of = Carrier {
+                seq: row.seq,
+                run: row.no,
+                started_ms: row.started_ms,
+                failure: row.failure.as_ref(),
+            };
+            row.event.is_empty() || renumbered(&row.event, Some(of)).is_some()
+        });
+        let all = events.filter(|_| are_read).and_then(|events| {
+            let events = events.iter().map(|event| renumbered(&event.0, None));
+            events.collect::<Option<Vec<_>>>()
+        });
+        if let Some(all) = all {
+            return all.into_iter().map(entry).collect();
+        }
+        records.iter_mut().for_each(|row| row.event = Bytes::new());
+        vec![entry(Recording::lost().encode(version, 0))]
     }
 
     /// What the input of an execution was made of, with the numbers of this store. Unknown, if the
@@ -410,6 +450,11 @@ fn journal(entries: Vec<super::document::Entry>) -> Result<Vec<JournalRow>, Erro
     let entry = |of: super::document::Entry| {
         let kind = valid::Kind::new("the kind of an entry of its journal", 0, KIND_BYTES);
         kind.check(&of.kind).map_err(Error::bad_export)?;
+        if of.kind == JournalRow::EVENT {
+            return Err(Error::bad_export(
+                "an entry of its journal has the kind of events",
+            ));
+        }
         check_json("an entry of its journal", of.detail.as_bytes())?;
         Ok(JournalRow {
             at_ms: of.at_ms,

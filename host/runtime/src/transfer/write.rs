@@ -15,7 +15,7 @@ use super::document::{
     Value, Var,
 };
 use super::renumber::{open, state};
-use super::{VERSION, envelope};
+use super::{BOUNDS, VERSION, envelope};
 use crate::error::Error;
 
 /// The execution records that a run needs to continue, even if the rest of its history is left out.
@@ -86,6 +86,7 @@ pub(crate) fn written(
         digest: blob.digest,
         content: Base64(blob.bytes.clone()),
     });
+    let is_whole = is_whole(taken);
     let document = Document {
         version: VERSION,
         exported_ms: now_ms,
@@ -103,7 +104,11 @@ pub(crate) fn written(
             .map(bookmark)
             .collect::<Result<_, _>>()?,
         journal: journal(taken)?,
-        records: records.iter().map(record).collect(),
+        events: is_whole.then(|| {
+            let events = taken.events.iter();
+            events.map(|entry| Base64(entry.detail.clone())).collect()
+        }),
+        records: records.iter().map(|of| record(of, is_whole)).collect(),
         blobs: blobs.collect(),
     };
     envelope::sealed(&document, row.id, keys)
@@ -173,7 +178,18 @@ fn journal(taken: &Snapshot) -> Result<Vec<Entry>, Error> {
     taken.journal.iter().map(entry).collect()
 }
 
-fn record(of: &ExecutionRow) -> Record {
+/// Whether the snapshot has all events of its run.
+fn is_whole(taken: &Snapshot) -> bool {
+    let oldest = taken.executions.last();
+    let has_all = match taken.row.last_execution {
+        Some(_) => oldest.is_some_and(|oldest| oldest.previous.is_none()),
+        None => true,
+    };
+    has_all && taken.events.len() <= BOUNDS.rows as usize
+}
+
+fn record(of: &ExecutionRow, with_event: bool) -> Record {
+    let event = Some(&of.event).filter(|event| with_event && !event.is_empty());
     Record {
         no: of.no,
         seq: of.seq,
@@ -189,6 +205,7 @@ fn record(of: &ExecutionRow) -> Record {
         logs: of.logs.clone(),
         skipped: of.skipped.clone(),
         inputs: inputs(of).map(Base64),
+        event: event.cloned().map(Base64),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Runs that are exported from one store and imported into another, or back.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -8,6 +9,7 @@ use serde_json::{Value, json};
 use windlass_model::stimulus::{Delivery, Stimulus};
 use windlass_model::{Payload, RunId, Status};
 use windlass_runtime::operations::{How, Imported};
+use windlass_runtime::rebuilding::Rebuilt;
 use windlass_runtime::transfer::{Accept, ImportTarget};
 use windlass_runtime::{Error, Operations, StartRequest, Started};
 use windlass_store::Reader as _;
@@ -331,6 +333,10 @@ fn malformed_exports_are_refused_and_change_nothing() {
             "/journal",
             json!([{ "at-ms": 1, "kind": "x", "detail": "no" }]),
         ),
+        (
+            "/journal",
+            json!([{ "at-ms": 1, "kind": "event", "detail": "{}" }]),
+        ),
         ("/records", json!([])),
         ("/records/0/node", json!(77)),
         ("/blobs", json!([{ "digest": absent, "content": "" }])),
@@ -359,8 +365,40 @@ fn malformed_exports_are_refused_and_change_nothing() {
 }
 
 #[test]
+fn a_run_without_all_its_events_is_imported_and_is_not_replayed() {
+    let (here, there) = (Setup::default().start(), Setup::default().start());
+    there.has_forged_runs.store(true, Ordering::Relaxed);
+    let started = waiting(&here, 7);
+    let mut whole: Value = serde_json::from_slice(&export(&here, started.id)).unwrap();
+    let whole = whole["document"].take();
+    assert!(whole["records"][0]["event"].is_string(), "{whole:#}");
+    let [client, _] = there.clients();
+    let rebuilt = |document: Value| {
+        let copy = ImportTarget::As(windlass_runtime::new_run_id());
+        let imported = import(&there, &Bytes::from(document.to_string()), copy);
+        let row = there.store.run(imported.unwrap().id).unwrap().unwrap();
+        there.block_on(client.replay_run(row.no)).unwrap().unwrap()
+    };
+    assert!(matches!(
+        rebuilt(whole.clone()),
+        Rebuilt::Same { events: 1.. }
+    ));
+    let mut without = whole.clone();
+    without.as_object_mut().unwrap().remove("events");
+    let mut damaged = whole.clone();
+    damaged["records"][0]["event"] = json!("AAAA");
+    let mut foreign = whole.clone();
+    foreign["events"] = json!([whole["records"][0]["event"]]);
+    for document in [without, damaged, foreign] {
+        let rebuilt = rebuilt(document);
+        assert!(matches!(rebuilt, Rebuilt::Unknown(_)), "{rebuilt:?}");
+    }
+}
+
+#[test]
 fn any_bytes_in_a_run_never_panic() {
     let here = Setup::default().start();
+    here.has_forged_runs.store(true, Ordering::Relaxed);
     let started = waiting(&here, 7);
     let good = export(&here, started.id).to_vec();
     let mut refused = 0;

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -94,6 +95,8 @@ pub(crate) struct Running {
     clock: Arc<SystemClock>,
     commits: Arc<Mutex<Vec<Commit>>>,
     tokio: tokio::runtime::Runtime,
+    /// Whether runs were imported that no host has made.
+    pub(crate) has_forged_runs: AtomicBool,
     _dir: tempfile::TempDir,
 }
 
@@ -189,6 +192,7 @@ impl Setup {
             clock,
             commits,
             tokio,
+            has_forged_runs: AtomicBool::new(false),
             _dir: dir,
         }
     }
@@ -464,6 +468,25 @@ impl Running {
 
     pub(crate) fn now_ms(&self) -> i64 {
         self.clock.wall_ms()
+    }
+}
+
+/// Each run of a test is as its events make it.
+impl Drop for Running {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            return;
+        }
+        let [_, client] = self.clients();
+        let mut replayed = self.block_on(client.replay_runs()).unwrap();
+        if self.has_forged_runs.load(Ordering::Relaxed) {
+            return;
+        }
+        assert_eq!(replayed.different, operations::Named::default());
+        // A run may go on for ever.
+        let unknown = &mut replayed.unknown.first;
+        unknown.retain(|(_, why)| !why.contains("faster"));
+        assert_eq!(*unknown, []);
     }
 }
 

@@ -63,6 +63,7 @@ impl Listed {
             parent: None,
             tree: None,
             keep_ms: None,
+            journal: Vec::new(),
             reserves: Vec::new(),
             exclusive: None,
             blobs: Vec::new(),

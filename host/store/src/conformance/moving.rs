@@ -86,6 +86,7 @@ impl Member {
                 .collect(),
             triggers,
             keep_ms: taken.keep_ms,
+            journal: Vec::new(),
             blobs: taken.blobs.clone(),
             as_of: None,
             created_ms: taken.row.created_ms,
@@ -103,7 +104,7 @@ impl Member {
             scopes: taken.scopes.clone(),
             items: taken.items.clone(),
             executions: records,
-            journal: taken.journal.clone(),
+            journal: [&taken.journal[..], &taken.events].concat(),
             mark: JournalRow {
                 at_ms: 60,
                 kind: "imported".into(),
@@ -175,7 +176,7 @@ fn told(of: &Snapshot) -> String {
         &row.state,
     );
     format!(
-        "{head:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {triggers:?} {:?} {:?} {:?} {:?}",
+        "{head:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {triggers:?} {:?} {:?} {:?} {:?} {:?}",
         (row.definition, row.pins, row.created_ms),
         of.input,
         of.output,
@@ -185,6 +186,7 @@ fn told(of: &Snapshot) -> String {
         of.items,
         runs.collect::<Vec<_>>(),
         journal.collect::<Vec<_>>(),
+        of.events,
         bookmarks.collect::<Vec<_>>(),
         of.blobs,
     )

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
+use bytes::Bytes;
 use uuid::Uuid;
 use windlass_model::limits::{COMPONENT_BYTES, SETTING_BYTES};
 use windlass_model::{BlobRef, Digest, ExecutionNo, Payload, RunId, RunNo, ScopeNo};
@@ -352,6 +353,10 @@ pub(super) fn large_runs_are_read_in_pages(harness: &dyn Harness) {
             detail: "{}".into(),
         })
         .collect();
+    let event = |n: u8| JournalRow::event(8, Bytes::copy_from_slice(&[n]));
+    for n in 0..9 {
+        step.journal.insert(2 * usize::from(n), event(n));
+    }
     step.triggers = (2..11).map(|seq| member.trigger(seq)).collect();
     for (row, due_ms) in step.triggers.iter_mut().zip([7, 3, 5, 3, 9, 1, 7, 2, 4]) {
         row.due_ms = due_ms;
@@ -372,6 +377,11 @@ pub(super) fn large_runs_are_read_in_pages(harness: &dyn Harness) {
     assert_eq!(journal(0, 100), all);
     assert_eq!(journal(2, 3), all[2..5]);
     assert_eq!(journal(100, 3), []);
+    let events = |skip, limit| store.events(no, skip, limit).unwrap();
+    let all = events(0, 100);
+    assert_eq!(all[all.len() - 9..], (0..9).map(event).collect::<Vec<_>>());
+    assert_eq!(events(2, 3), all[2..5]);
+    assert_eq!(events(100, 3), []);
     let triggers = |after, limit| store.triggers_after(no, after, limit).unwrap();
     let mut all = store.triggers(no).unwrap();
     all.sort_by_key(|row| (row.due_ms, row.no));

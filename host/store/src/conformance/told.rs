@@ -75,6 +75,7 @@ fn run(store: &dyn Store, no: RunNo, lines: &mut Vec<String>) {
         }
     }
     lines.push(format!("{:?}", store.journal(no).unwrap()));
+    lines.push(format!("{:?}", store.events(no, 0, LIMIT).unwrap()));
     let triggers = store.triggers(no).unwrap();
     lines.extend(triggers.iter().map(|row| format!("{row:?}")));
     let children = store.children(no, None, LIMIT).unwrap();

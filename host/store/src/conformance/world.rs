@@ -13,8 +13,8 @@ use windlass_model::{
 use super::Harness;
 use crate::letters::{LetterQuery, LetterRow};
 use crate::rows::{
-    BORN_EPOCH, BORN_VERSION, Created, DefinitionRow, ExecutionRow, NewRun, NewTrigger, PinsRow,
-    RunRow, TreeBound, TriggerRow,
+    BORN_EPOCH, BORN_VERSION, Created, DefinitionRow, ExecutionRow, JournalRow, NewRun, NewTrigger,
+    PinsRow, RunRow, TreeBound, TriggerRow,
 };
 use crate::write::{
     Claim, ClaimScope, Claims, Commit, Committed, Fence, Finish, Mark, NewMember, OrFenced, Reap,
@@ -126,6 +126,7 @@ impl Member {
             parent: None,
             tree: None,
             keep_ms: None,
+            journal: vec![JournalRow::event(7, Bytes::from_static(&[18, 0]))],
             reserves: Vec::new(),
             exclusive: None,
             blobs: Vec::new(),
@@ -228,6 +229,7 @@ impl Member {
             logs: Vec::new(),
             skipped: Vec::new(),
             inputs: Bytes::from_static(&[1, 0, 255]),
+            event: Bytes::from_static(&[0, 7]),
         }
     }
 

@@ -254,7 +254,7 @@ impl Data {
                 vars: root_vars(&new.vars),
                 scopes: BTreeMap::new(),
                 items: BTreeMap::new(),
-                journal: Vec::new(),
+                journal: new.journal.clone(),
                 imported: None,
             },
         );

@@ -192,6 +192,7 @@ impl Data {
         });
         let vars = run.vars.iter();
         let scopes = run.scopes.iter();
+        let journal = run.journal.iter();
         let snapshot = Snapshot {
             row: row.clone(),
             definition: definition.clone(),
@@ -209,7 +210,13 @@ impl Data {
                 .filter_map(|no| self.triggers.get(no).cloned())
                 .collect(),
             executions: self.newest(run, bounds.executions),
-            journal: run.journal.clone(),
+            journal: (journal.clone().filter(|entry| !entry.is_event()))
+                .cloned()
+                .collect(),
+            events: (journal.filter(|entry| entry.is_event()))
+                .take(bounds.limit() as usize)
+                .cloned()
+                .collect(),
             bookmarks: bookmarks.map(|mark| mark.bookmark.clone()).collect(),
             names,
             children: u32::try_from(self.open_children(row.no)).unwrap_or(u32::MAX),

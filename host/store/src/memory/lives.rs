@@ -114,7 +114,7 @@ impl Data {
             if let Some(input) = &new.input {
                 run.input = input.clone();
             }
-            run.journal.push(new.journal.clone());
+            run.journal.extend(new.journal.iter().cloned());
             for (scope, state) in &new.scopes {
                 match state {
                     Some(state) => drop(run.scopes.insert(*scope, state.clone())),

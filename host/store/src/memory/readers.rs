@@ -246,7 +246,17 @@ impl Data {
     }
 
     fn journal(&self, run: RunNo) -> Result<Vec<JournalRow>> {
-        Ok(self.of(run, |run| run.journal.clone()).unwrap_or_default())
+        let journal = self.of(run, |run| run.journal.clone()).unwrap_or_default();
+        Ok(journal
+            .into_iter()
+            .filter(|entry| !entry.is_event())
+            .collect())
+    }
+
+    fn events(&self, run: RunNo, skip: u32, limit: u32) -> Result<Vec<JournalRow>> {
+        let journal = self.of(run, |run| run.journal.clone()).unwrap_or_default();
+        let events = journal.into_iter().filter(JournalRow::is_event);
+        Ok(events.skip(skip as usize).take(limit as usize).collect())
     }
 
     fn journal_after(&self, run: RunNo, skip: u32, limit: u32) -> Result<Vec<JournalRow>> {

@@ -232,7 +232,8 @@ CREATE TABLE execution (
     failure     TEXT,
     logs        TEXT,
     skipped     TEXT,
-    inputs      BYTEA
+    inputs      BYTEA,
+    event       BYTEA
 ) WITH (autovacuum_vacuum_insert_scale_factor = 0.5);
 
 CREATE TABLE journal (

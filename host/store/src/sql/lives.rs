@@ -142,7 +142,10 @@ async fn write_reopened<X: Transaction>(tx: &mut X, new: &Reopen) -> Done<X, ()>
         tx.put_scope(no, *scope, state.as_ref()).await?;
     }
     tx.reserve(no, &new.reserves).await?;
-    insert_journal(tx, no, (version, 0), &new.journal).await
+    for (place, entry) in (0_i64..).zip(&new.journal) {
+        insert_journal(tx, no, (version, place), entry).await?;
+    }
+    Ok(())
 }
 
 /// Writes a journal entry at a version, with a position among the entries of that version.

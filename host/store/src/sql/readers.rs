@@ -242,8 +242,10 @@ pub(crate) fn executions(
 }
 
 pub(crate) fn journal(tables: &impl Source, run: RunNo) -> Result<Vec<JournalRow>> {
-    let sql =
-        sql!("SELECT at_ms, kind, detail FROM journal WHERE run = ?1 ORDER BY version, place");
+    let sql = sql!(
+        "SELECT at_ms, kind, detail FROM journal WHERE run = ?1 AND kind <> 'event' \
+        ORDER BY version, place"
+    );
     tables.all(sql, params![run.0], entry)
 }
 
@@ -254,8 +256,21 @@ pub(crate) fn journal_after(
     limit: u32,
 ) -> Result<Vec<JournalRow>> {
     let sql = sql!(
-        "SELECT at_ms, kind, detail FROM journal WHERE run = ?1 ORDER BY version, place \
-        LIMIT ?3 OFFSET ?2"
+        "SELECT at_ms, kind, detail FROM journal WHERE run = ?1 AND kind <> 'event' \
+        ORDER BY version, place LIMIT ?3 OFFSET ?2"
+    );
+    tables.all(sql, params![run.0, skip, limit], entry)
+}
+
+pub(crate) fn events(
+    tables: &impl Source,
+    run: RunNo,
+    skip: u32,
+    limit: u32,
+) -> Result<Vec<JournalRow>> {
+    let sql = sql!(
+        "SELECT at_ms, kind, detail FROM journal WHERE run = ?1 AND kind = 'event' \
+        ORDER BY version, place LIMIT ?3 OFFSET ?2"
     );
     tables.all(sql, params![run.0, skip, limit], entry)
 }

@@ -105,7 +105,7 @@ macro_rules! select_execution {
             $before,
             "SELECT r.no, r.run, r.previous, r.seq, r.first, r.node, r.kind, r.attempt, ",
             "r.status, r.started_ms, r.took_us, r.failure, r.logs, r.skipped, r.output, ",
-            "r.output_meta{, r.sum|, NULL}, r.inputs ",
+            "r.output_meta{, r.sum|, NULL}, r.inputs, r.event ",
             $rest
         ))
     };
@@ -198,6 +198,7 @@ pub(crate) fn execution(row: &(impl Row + ?Sized)) -> Result<ExecutionRow> {
         skipped: json_if_any(row, 13)?.unwrap_or_default(),
         output: summed(row, 14, Of::Execution, [no, 0, 0], "")?,
         inputs: bytes_if_any(row, 17)?.unwrap_or_default(),
+        event: bytes_if_any(row, 18)?.unwrap_or_default(),
     })
 }
 

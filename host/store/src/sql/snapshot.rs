@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use windlass_model::{Payload, RunId, ScopeNo, Seq, TriggerId, TriggerNo};
 
-use super::readers::{Tables, definition, entry, output, pins};
+use super::readers::{Tables, definition, entry, events, output, pins};
 use super::row::{
     bytes, check, digest, flag, int, int_if_any, small, summed, text, unsigned, uuid,
 };
@@ -37,7 +37,7 @@ pub(crate) fn extent(tables: &impl Tables, id: RunId, bounds: Bounds) -> Result<
                 SELECT last_execution, CAST(1 AS bigint), CAST(0 AS bigint) FROM run WHERE no = ?1 \
                 UNION ALL \
                 SELECT r.previous, place + 1, bytes + coalesce(octet_length(r.output), 0) \
-                    + coalesce(octet_length(r.inputs), 0) \
+                    + coalesce(octet_length(r.inputs), 0) + coalesce(octet_length(r.event), 0) \
                 FROM walk CROSS JOIN execution r ON r.no = walk.no WHERE place <= ?2) \
             SELECT CAST(coalesce(max(bytes), 0) AS bigint) FROM walk WHERE bytes <= ?3"
         );
@@ -102,12 +102,13 @@ fn at(moment: &impl Source, id: RunId, bounds: Bounds) -> Result<Option<Snapshot
         executions: executions(moment, no, bounds, others)?,
         journal: moment.all(
             sql!(
-                "SELECT at_ms, kind, detail FROM journal WHERE run = ?1 \
+                "SELECT at_ms, kind, detail FROM journal WHERE run = ?1 AND kind <> 'event' \
                 ORDER BY version, place LIMIT ?2"
             ),
             limited(),
             entry,
         )?,
+        events: events(moment, row.no, 0, bounds.limit())?,
         bookmarks: moment.all(
             select_bookmark!("WHERE b.run = ?1 ORDER BY b.no LIMIT ?2"),
             limited(),
@@ -202,11 +203,11 @@ fn executions(
             SELECT last_execution, CAST(1 AS bigint), CAST(0 AS bigint) FROM run WHERE no = ?1 \
             UNION ALL \
             SELECT r.previous, place + 1, bytes + coalesce(octet_length(r.output), 0) \
-                + coalesce(octet_length(r.inputs), 0) \
+                + coalesce(octet_length(r.inputs), 0) + coalesce(octet_length(r.event), 0) \
             FROM walk CROSS JOIN execution r ON r.no = walk.no WHERE place < ?2) ",
         "FROM walk CROSS JOIN execution r ON r.no = walk.no \
         WHERE walk.bytes + coalesce(octet_length(r.output), 0) \
-            + coalesce(octet_length(r.inputs), 0) <= ?3 \
+            + coalesce(octet_length(r.inputs), 0) + coalesce(octet_length(r.event), 0) <= ?3 \
         ORDER BY walk.place LIMIT ?2"
     );
     let rest = bounds.rest(others);

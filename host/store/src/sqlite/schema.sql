@@ -218,6 +218,7 @@ CREATE TABLE execution (
     logs        TEXT,
     skipped     TEXT,
     inputs      BLOB,
+    event       BLOB,
     sum         INTEGER
 ) STRICT;
 

@@ -1,11 +1,16 @@
 //! Checks the final state, when no step is possible any more.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
+use windlass_engine::RunState;
+use windlass_model::Digest;
 use windlass_store::Reader as _;
 use windlass_store::letters::{LetterBody, LetterQuery};
 
 use super::World;
+use crate::rebuilding::{Rebuilt, rebuild};
+use crate::sim::checker::Checker;
+use crate::sim::graphs::ALL;
 
 impl World {
     /// Whether every run has ended as the checker saw it, and no row of it is left.
@@ -41,6 +46,7 @@ impl World {
                 return Err(format!("run {id} was acknowledged and has not ended"));
             }
         }
+        self.check_events(&checker)?;
         self.check_letters()?;
         for slot in &self.slots {
             if let Some(process) = &slot.process {
@@ -51,6 +57,34 @@ impl World {
                     return Err(format!(
                         "process {life} counts {in_flight} in flight for ever"
                     ));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks that the events of each run lead to each state that was written.
+    fn check_events(&self, checker: &Checker) -> Result<(), String> {
+        for (no, states) in checker.states() {
+            let mut made = BTreeMap::new();
+            let mut prepare = |definition: Digest, _: Digest| {
+                let mut all = ALL.workflows.iter().chain(&ALL.published);
+                let known = all.find(|one| one.definition.digest == definition);
+                Ok(known.cloned().ok_or_else(|| "it is unknown".to_owned()))
+            };
+            let mut watch = |version, state: &RunState| drop(made.insert(version, state.encode()));
+            let root = self.root.as_ref();
+            match rebuild(root, no, &mut prepare, &mut watch).unwrap() {
+                // It was deleted.
+                None => continue,
+                Some(Rebuilt::Same { .. }) => {}
+                Some(other) => return Err(format!("the events of {no}: {other:?}")),
+            }
+            let after_birth = states.iter().skip(1);
+            for (version, written) in after_birth {
+                let made = made.range(..=*version).next_back();
+                if made.is_none_or(|(_, made)| made != written) {
+                    return Err(format!("the events of {no} make another {version:?}"));
                 }
             }
         }

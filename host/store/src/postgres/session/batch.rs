@@ -183,6 +183,9 @@ impl<'w> Batch<'w> {
             self.vars
                 .insert((no, ScopeNo::ROOT.0.cast_signed(), name), value);
         }
+        for (place, entry) in (0_i64..).zip(&new.journal) {
+            self.journal.push((no, BORN_VERSION.0, place, entry));
+        }
         self.put_blobs(no, &new.blobs, new.created_ms);
         new.payloads().for_each(|payload| self.refer(no, payload));
         let head = Head {

@@ -10,8 +10,8 @@ use windlass_model::{Payload, ScopeNo, Status};
 
 use super::bookmarks::BURN_ALL;
 use super::{Done, Head, Session, extras};
-use crate::columns::{inputs, json, json_list, payload};
-use crate::rows::{ExecutionRow, NewTrigger, bounded};
+use crate::columns::{event, inputs, json, json_list, payload};
+use crate::rows::{ExecutionRow, JournalRow, NewTrigger, bounded};
 use crate::sql::{external, holding, hot, letters, lives, queueing};
 use crate::write::{Commit, Committed, Fenced, Finish, NewItem, OrFenced};
 
@@ -55,7 +55,8 @@ impl Session<'_> {
             self.insert_execution(execution).await?;
         }
         self.put_scoped(no, commit).await?;
-        self.put_journal(commit).await?;
+        let next = (commit.fence.run.0, commit.fence.version.0 + 1);
+        self.put_journal(next, &commit.journal).await?;
         let mut due = self.put_rare(commit).await?;
         if let Some(finish) = &commit.finish {
             due |= self.end_rare(commit, finish, head.extras).await?;
@@ -167,8 +168,9 @@ impl Session<'_> {
     pub(super) async fn insert_execution(&mut self, execution: &ExecutionRow) -> Done<()> {
         let (output, meta) = payload(execution.output.as_ref());
         let sql = "INSERT INTO execution (no, run, previous, seq, first, node, kind, attempt, \
-            status, started_ms, took_us, failure, logs, skipped, output, output_meta, inputs) \
-            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)";
+            status, started_ms, took_us, failure, logs, skipped, output, output_meta, inputs, \
+            event) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, \
+            $17, $18)";
         self.later(
             sql,
             &[
@@ -189,6 +191,7 @@ impl Session<'_> {
                 &output,
                 &meta,
                 &inputs(execution),
+                &event(execution),
             ],
         )
         .await?;
@@ -217,10 +220,13 @@ impl Session<'_> {
         Ok(())
     }
 
-    async fn put_journal(&mut self, commit: &Commit) -> Done<()> {
+    pub(super) async fn put_journal(
+        &mut self,
+        (no, version): (i64, i64),
+        entries: &[JournalRow],
+    ) -> Done<()> {
         let sql = hot::INSERT_JOURNAL.postgres;
-        let (no, version) = (commit.fence.run.0, commit.fence.version.0 + 1);
-        for (place, entry) in (0_i64..).zip(&commit.journal) {
+        for (place, entry) in (0_i64..).zip(entries) {
             let (kind, detail) = (&entry.kind, &*entry.detail);
             self.later(sql, &[&no, &version, &place, &entry.at_ms, kind, &detail])
                 .await?;

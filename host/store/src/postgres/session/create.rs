@@ -113,6 +113,7 @@ impl Session<'_> {
             self.insert_trigger(no, trigger, new.owner.is_some())
                 .await?;
         }
+        self.put_journal((no, BORN_VERSION.0), &new.journal).await?;
         if born_with(new) != 0 {
             self.aftermath.carrying.push((no, born_with(new)));
         }

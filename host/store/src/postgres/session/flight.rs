@@ -9,7 +9,7 @@ use super::letters::UNHEARD;
 use super::{
     Done, KEEP_LANE, LOCK, SWEEP_TRACES, Session, TRACE, Trace, extras, lock_keys, pipeline,
 };
-use crate::columns::{inputs, json, json_list, json_tags, payload};
+use crate::columns::{event, inputs, json, json_list, json_tags, payload};
 use crate::rows::bounded;
 
 type Column<'p> = Box<dyn ToSql + Sync + Send + 'p>;
@@ -411,11 +411,11 @@ impl<'p> Flight<'p, '_, '_> {
         let executions = &batch.executions;
         let sql = "INSERT INTO execution (no, run, previous, seq, first, node, kind, attempt, \
                 status, started_ms, took_us, failure, logs, skipped, output, output_meta, \
-                inputs) \
+                inputs, event) \
             SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], \
                 $5::bigint[], $6::bigint[], $7::smallint[], $8::bigint[], $9::smallint[], \
                 $10::bigint[], $11::bigint[], $12::text[], $13::text[], $14::text[], \
-                $15::bytea[], $16::text[], $17::bytea[])";
+                $15::bytea[], $16::text[], $17::bytea[], $18::bytea[])";
         if !executions.is_empty() {
             let columns = columns!(executions,
                 row => row.no.0, row => row.run.0, row => row.previous.map(|no| no.0),
@@ -425,7 +425,7 @@ impl<'p> Flight<'p, '_, '_> {
                 row => row.started_ms, row => row.took_us.cast_signed(),
                 row => row.failure.as_ref().and_then(json), row => json_list(&row.logs),
                 row => json_list(&row.skipped), row => payload(row.output.as_ref()).0,
-                row => payload(row.output.as_ref()).1, row => inputs(row));
+                row => payload(row.output.as_ref()).1, row => inputs(row), row => event(row));
             self.add(sql, number(executions.len()), columns).await?;
         }
         let journal = &batch.journal;

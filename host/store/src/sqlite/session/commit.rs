@@ -6,7 +6,7 @@ use windlass_model::Status;
 use super::cache::Unwritten;
 use super::statements::bind;
 use super::{Done, Session};
-use crate::columns::{inputs, json, json_list, payload};
+use crate::columns::{event, inputs, json, json_list, payload};
 use crate::rows::{ExecutionRow, JournalRow, NewTrigger, bounded};
 use crate::sql::transaction::{extras, now};
 use crate::sql::{external, holding, letters, lives, queueing};
@@ -224,6 +224,7 @@ impl Session<'_> {
             &meta,
             sum,
             inputs(execution),
+            event(execution),
         );
         self.statements.insert_execution.raw_execute()?;
         Ok(())

@@ -118,6 +118,9 @@ impl Session<'_> {
         for trigger in &new.triggers {
             self.insert_trigger(no, trigger, new.owner.is_some())?;
         }
+        for (place, entry) in (0_i64..).zip(&new.journal) {
+            self.insert_journal(no, BORN_VERSION.0, place, entry)?;
+        }
         if let Some(owner) = new.owner {
             let head = Head {
                 status: Status::Pending,

@@ -83,8 +83,9 @@ statements! {
     clear_triggers: hot::CLEAR_TRIGGERS.sqlite,
     unclaim: hot::UNCLAIM.sqlite,
     insert_execution: "INSERT INTO execution (no, run, previous, seq, first, node, kind, attempt, \
-        status, started_ms, took_us, failure, logs, skipped, output, output_meta, sum, inputs) \
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)",
+        status, started_ms, took_us, failure, logs, skipped, output, output_meta, sum, inputs, \
+        event) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, \
+        ?18, ?19)",
     put_var: "INSERT INTO var (run, scope, name, body, meta, sum) \
         VALUES (?1, ?2, ?3, ?4, ?5, ?6) \
         ON CONFLICT (run, scope, name) DO UPDATE SET body = excluded.body, \
