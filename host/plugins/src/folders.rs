@@ -195,6 +195,13 @@ impl Again {
     }
 }
 
+impl Seen {
+    /// Whether its newest version is in the registry.
+    fn is_loaded(&self) -> bool {
+        self.awaited.is_none() && self.suspect.is_none() && !self.failed
+    }
+}
+
 impl Again {
     /// Without a time: the compiler works on the file.
     fn paused(self) -> Self {
@@ -294,7 +301,6 @@ impl Folders {
             }
         }
         for (file, stamp) in changed {
-            host.queue.forget(&file);
             let loaded = match host.look_at(&file, Patience::None) {
                 Ok(Loaded::Cold(cold)) => match check(host, &file, &cold) {
                     Ok(()) => {
@@ -389,20 +395,30 @@ impl Folders {
         let Source::File(file) = source else {
             return on_event(LoadEvent::Compiled { digest, result });
         };
-        let Some(seen) = self.seen.get(&file) else {
-            return;
-        };
-        let is_it = result
-            .as_ref()
-            .map_or(true, |plugin| plugin.digest == digest);
-        let stamp = match is_it {
-            true => seen.stamp,
-            // It has changed since the look: this look reads it again.
-            false => {
-                self.seen.remove(&file);
-                return;
+        let rules = host.load.rules.now();
+        let follows = |plugin: &Arc<Plugin>| plugin.terms.follow(&rules);
+        let is_current = result.as_ref().map_or(true, follows);
+        let seen = self.seen.get_mut(&file);
+        let (stamp, is_newest) = match seen {
+            None => (None, false),
+            Some(seen) => {
+                let lost = |it| it != digest && !host.queue.has(&file, &it);
+                if !is_current || seen.awaited.is_some_and(lost) {
+                    // This look reads the file again.
+                    seen.stamp = None;
+                }
+                if seen.is_loaded() {
+                    return;
+                }
+                (seen.stamp, seen.awaited == Some(digest))
             }
         };
+        if !is_newest {
+            if let Ok(plugin) = result {
+                take_between(host, file, plugin, on_event);
+            }
+            return;
+        }
         if result.is_err() {
             // The conflicts with this file are over.
             self.seen.retain(|_, seen| !seen.conflict);
@@ -426,6 +442,10 @@ impl Folders {
         let replaced = host.registry().file(&file);
         let loaded =
             loaded.and_then(|plugin| host.registry().insert(&file, &plugin).map(|()| plugin));
+        match loaded {
+            Ok(_) => host.queue.forget(&file),
+            Err(_) => host.queue.skip(&file),
+        }
         let mut suspect = None;
         let conflict = loaded
             .as_ref()
@@ -468,6 +488,31 @@ impl Folders {
                 failed,
             },
         );
+    }
+}
+
+/// Takes in a version of a file that was compiled while the file changed. What the looks have found
+/// out about the newest version stays.
+fn take_between(
+    host: &Host,
+    file: PathBuf,
+    plugin: Arc<Plugin>,
+    on_event: &mut dyn FnMut(LoadEvent),
+) {
+    let replaced = host.registry().file(&file).map(|plugin| plugin.digest);
+    let digest = plugin.digest;
+    if replaced == Some(digest) || host.registry().insert(&file, &plugin).is_err() {
+        return;
+    }
+    let failure = host.failures().remove(&file);
+    on_event(LoadEvent::Loaded {
+        file: file.clone(),
+        plugin,
+        replaced,
+    });
+    if let Some(failure) = failure {
+        let kept = Some(digest);
+        host.note(&file, Some(FileFailure { kept, ..failure }));
     }
 }
 

@@ -205,8 +205,8 @@ impl Host {
 
     /// As [`Host::load_file`], as far as the caller waits.
     pub(crate) fn look_at(&self, file: &Path, patience: Patience<'_>) -> Result<Loaded, Error> {
-        let loaded = load::file(&self.load, file, patience);
-        self.obey(loaded)
+        let content = load::content(&self.load, file);
+        self.obey(content.and_then(|content| load::load(&self.load, file, content, patience)))
     }
 
     /// As [`Host::load_file`], from memory. `name` replaces the file in messages; no file and no
@@ -232,8 +232,9 @@ impl Host {
     ) -> Result<Arc<Plugin>, Error> {
         let evidence = Evidence::of(&self.load.rules, &bytes, signature);
         let file = Path::new(name);
-        let loaded = load::load(&self.load, file, bytes, &evidence, Patience::Whole);
-        warm(self.obey(loaded)?, file)
+        let content = load::Content::of(&self.load, file, bytes, evidence);
+        let load = |content| load::load(&self.load, file, content, Patience::Whole);
+        warm(self.obey(content.and_then(load))?, file)
     }
 
     /// Removes denied components from the registry, after an error that may be about one: a denied

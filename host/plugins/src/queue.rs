@@ -4,6 +4,15 @@
 //! leaves the rest to the threads of this queue. The smallest component goes first: most components
 //! are small and compile in a moment, and none of them waits for a row of large ones. The results
 //! stay here until a look takes them, so each change of the registry is made by a look.
+//!
+//! A file may change faster than it compiles. A compilation that has begun is finished, and its
+//! plugin is that of exactly the bytes that the compilation has read. The newest bytes wait behind
+//! it: a file has at most one waiting job, which reads the file when it begins, so versions in
+//! between are skipped. A result is dropped if its file is gone, or if a newer version was loaded
+//! meanwhile.
+//!
+//! A job that waits behind an earlier version of its file, or that took long for its size, comes
+//! after all others, in order of arrival: no file that changes all the time starves another one.
 
 use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
@@ -80,11 +89,17 @@ struct State {
     /// Called when a job has ended, if the host compiles behind the work.
     finished: Option<Arc<dyn Fn() + Send + Sync>>,
     kept: VecDeque<Arc<Plugin>>,
+    /// Counts jobs, and places in the second row.
+    last: u64,
 }
 
 struct Job {
+    no: u64,
     source: Source,
+    /// What the last look has found in the file, or what the compiler works on.
     cold: Cold,
+    /// Its place among those that come after all others. None: the size decides.
+    second: Option<u64>,
     /// It took long for its size while others waited.
     is_slow: bool,
     stage: Stage,
@@ -93,7 +108,18 @@ struct Job {
 enum Stage {
     Waiting,
     Running,
+    /// The compiler works on it, and its result is dropped.
+    Abandoned,
     Done(Result<Arc<Plugin>, Error>),
+}
+
+/// A job that begins.
+struct Next {
+    no: u64,
+    source: Source,
+    digest: Digest,
+    /// The time that it has while others wait.
+    within: Option<Duration>,
 }
 
 impl Queue {
@@ -119,7 +145,7 @@ impl Queue {
     pub(crate) fn end(&self) {
         let mut state = self.state.lock();
         state.finished = None;
-        state.jobs.retain(|job| matches!(job.stage, Stage::Running));
+        state.jobs.retain(Job::is_worked_on);
         // A new thread gets a new sender.
         if let Some(stop) = state.stop.take() {
             let _ = stop.send(true);
@@ -138,28 +164,17 @@ impl Queue {
     /// To be called after each change of the number of jobs.
     fn count(&self, state: &State) {
         self.is_busy
-            .store(!state.jobs.is_empty(), Ordering::Release);
+            .store(state.wanted().next().is_some(), Ordering::Release);
     }
 
-    /// Adds a component. One that waits already is left as it is, and a file has at most one
-    /// component that waits.
+    /// Adds a component: of the component store, unless it has a job, or the newest content of a
+    /// file, which replaces what waits for this file.
     pub(crate) fn add(&self, source: Source, cold: Cold) {
         let mut state = self.state.lock();
-        if source != Source::Store {
-            state.forget(&source);
+        match &source {
+            Source::Store => state.add_stored(cold),
+            Source::File(_) => state.add_file(source, cold),
         }
-        let is_same = |job: &Job| {
-            job.cold.digest == cold.digest && (source == Source::Store || job.source == source)
-        };
-        if state.jobs.iter().any(is_same) {
-            return;
-        }
-        state.jobs.push(Job {
-            source,
-            cold,
-            is_slow: false,
-            stage: Stage::Waiting,
-        });
         self.count(&state);
     }
 
@@ -183,33 +198,74 @@ impl Queue {
     }
 
     fn work(&self, shared: &Arc<LoadShared>, stopped: &watch::Receiver<bool>) {
-        while let Some((source, digest, within)) = self.next(stopped) {
-            let patience = Patience::Until(stopped, within);
-            let load = || load(shared, &source, &digest, patience);
+        while let Some(next) = self.next(stopped) {
+            let load = || self.load(shared, &next, stopped);
             let result = std::panic::catch_unwind(AssertUnwindSafe(load));
-            let crashed = || Error::new(codes::COMPILE, digest.to_string(), "loading it crashed");
-            let result = result.unwrap_or_else(|_| Err(crashed()));
-            self.finish(&source, &digest, result);
+            let crashed = |_| {
+                let message = "loading it crashed";
+                Some(Err(Error::new(
+                    codes::COMPILE,
+                    next.digest.to_string(),
+                    message,
+                )))
+            };
+            if let Some(result) = result.unwrap_or_else(crashed) {
+                self.finish(next.no, result);
+            }
         }
     }
 
-    /// The next job, and the time that it has while others wait; none ends the thread.
-    fn next(&self, stopped: &watch::Receiver<bool>) -> Option<(Source, Digest, Option<Duration>)> {
+    /// Compiles a job. None: it has none to compile now.
+    fn load(
+        &self,
+        shared: &Arc<LoadShared>,
+        next: &Next,
+        stopped: &watch::Receiver<bool>,
+    ) -> Option<Result<Arc<Plugin>, Error>> {
+        let patience = Patience::Until(stopped, next.within);
+        let loaded = match &next.source {
+            Source::Store => load::stored(shared, &next.digest, patience),
+            Source::File(file) => match load::content(shared, file) {
+                Ok(content) if !self.settle(next.no, content.cold(shared)) => return None,
+                Ok(content) => load::load(shared, file, content, patience),
+                Err(error) => Err(error),
+            },
+        };
+        Some(loaded.and_then(|loaded| match loaded {
+            Loaded::Plugin(plugin) => Ok(plugin),
+            Loaded::Cold(cold) => {
+                let message = "its code is not compiled yet";
+                let subject = cold.digest.to_string();
+                Err(Error::new(codes::COMPILING, subject, message))
+            }
+        }))
+    }
+
+    /// The next job; none ends the thread.
+    fn next(&self, stopped: &watch::Receiver<bool>) -> Option<Next> {
         let mut state = self.state.lock();
-        let running = state.jobs.iter();
-        let running = running.filter(|job| matches!(job.stage, Stage::Running));
-        // The same component in a second place is not compiled a second time, but comes after it.
-        let running: Vec<Digest> = running.map(|job| job.cold.digest).collect();
-        let is_first = |job: &&mut Job| matches!(job.stage, Stage::Waiting) && !job.is_slow;
-        let others = state.jobs.iter_mut().filter(is_first).count() > 1;
+        let begun: Vec<(Digest, Option<Source>)> = state.begun().collect();
+        let is_first = |job: &&Job| matches!(job.stage, Stage::Waiting) && job.second.is_none();
+        let others = state.jobs.iter().filter(is_first).count() > 1;
         let waiting = state.jobs.iter_mut();
         let waiting = waiting.filter(|job| matches!(job.stage, Stage::Waiting));
-        let waiting = waiting.filter(|job| !running.contains(&job.cold.digest));
-        match waiting.min_by_key(|job| (job.is_slow, job.cold.bytes)) {
+        let free = waiting.filter(|job| {
+            // The same component in a second place is not compiled a second time, but comes after
+            // it. So does the next version of a file, so that results come in order.
+            let blocks = |(digest, file): &(Digest, Option<Source>)| {
+                *digest == job.cold.digest || file.as_ref() == Some(&job.source)
+            };
+            !begun.iter().any(blocks)
+        });
+        match free.min_by_key(|job| (job.second, job.cold.bytes)) {
             Some(job) if !*stopped.borrow() => {
                 job.stage = Stage::Running;
-                let within = (others && !job.is_slow).then(|| first_try(job.cold.bytes));
-                Some((job.source.clone(), job.cold.digest, within))
+                Some(Next {
+                    no: job.no,
+                    source: job.source.clone(),
+                    digest: job.cold.digest,
+                    within: (others && !job.is_slow).then(|| first_try(job.cold.bytes)),
+                })
             }
             _ => {
                 state.threads -= 1;
@@ -219,28 +275,47 @@ impl Queue {
         }
     }
 
-    fn finish(&self, source: &Source, digest: &Digest, result: Result<Arc<Plugin>, Error>) {
+    /// Records what a job has read from its file. Returns whether it is to be compiled now.
+    fn settle(&self, no: u64, read: Cold) -> bool {
         let mut state = self.state.lock();
-        let is_it = |job: &&mut Job| {
-            job.source == *source
-                && job.cold.digest == *digest
-                && matches!(job.stage, Stage::Running)
+        let is_begun = state
+            .jobs
+            .iter()
+            .any(|job| job.no != no && job.is_worked_on() && job.cold.digest == read.digest);
+        let Some(job) = state.jobs.iter_mut().find(|job| job.no == no) else {
+            return false;
         };
-        // Without the job, its file has changed meanwhile, or the host ends.
-        if let Some(job) = state.jobs.iter_mut().find(is_it) {
-            let is_late = result
-                .as_ref()
-                .err()
-                .is_some_and(|error| error.code == codes::COMPILING);
-            job.stage = match is_late && !job.is_slow {
-                true => Stage::Waiting,
-                false => Stage::Done(result),
-            };
-            job.is_slow |= is_late;
-            if is_late {
-                return;
+        if matches!(job.stage, Stage::Abandoned) {
+            state.jobs.retain(|job| job.no != no);
+            return false;
+        }
+        let (source, digest) = (job.source.clone(), read.digest);
+        job.cold = read;
+        if is_begun {
+            job.stage = Stage::Waiting;
+        }
+        // The file is read once more only if it has changed since.
+        state.jobs.retain(|job| {
+            let waits = matches!(job.stage, Stage::Waiting) && job.source == source;
+            job.no == no || !waits || (!is_begun && job.cold.digest != digest)
+        });
+        !is_begun
+    }
+
+    fn finish(&self, no: u64, result: Result<Arc<Plugin>, Error>) {
+        let mut state = self.state.lock();
+        let is_late = result
+            .as_ref()
+            .is_err_and(|error| error.code == codes::COMPILING);
+        // Without the job, the host ends.
+        if let Some(job) = state.jobs.iter_mut().find(|job| job.no == no) {
+            match job.stage {
+                Stage::Abandoned => state.jobs.retain(|job| job.no != no),
+                _ if is_late && !job.is_slow => return state.delay(no),
+                _ => job.stage = Stage::Done(result),
             }
         }
+        self.count(&state);
         let finished = state.finished.clone();
         drop(state);
         self.changed.notify_all();
@@ -249,11 +324,38 @@ impl Queue {
         }
     }
 
-    /// Forgets the components of a file: it has changed or is gone.
+    /// Forgets the components of a file: it is gone, or its newest version is loaded. A compilation
+    /// that has begun ends without an effect on the file.
     pub(crate) fn forget(&self, file: &Path) {
         let mut state = self.state.lock();
-        state.forget(&Source::File(file.to_owned()));
+        let source = Source::File(file.to_owned());
+        for job in &mut state.jobs {
+            if job.source == source && matches!(job.stage, Stage::Running) {
+                job.stage = Stage::Abandoned;
+            }
+        }
+        let is_left = |job: &Job| matches!(job.stage, Stage::Abandoned);
+        state
+            .jobs
+            .retain(|job| job.source != source || is_left(job));
         self.count(&state);
+    }
+
+    /// Forgets what waits for a file: its newest content cannot be loaded. A compilation that has
+    /// begun keeps its effect.
+    pub(crate) fn skip(&self, file: &Path) {
+        let mut state = self.state.lock();
+        state.skip(&Source::File(file.to_owned()));
+        self.count(&state);
+    }
+
+    /// Whether a component of a file waits, is compiled, or is to be taken.
+    pub(crate) fn has(&self, file: &Path, digest: &Digest) -> bool {
+        let state = self.state.lock();
+        let is_it = |job: &Job| {
+            job.cold.digest == *digest && matches!(&job.source, Source::File(it) if it == file)
+        };
+        state.wanted().any(is_it)
     }
 
     /// The jobs that have ended. They no longer count as awaited.
@@ -288,15 +390,17 @@ impl Queue {
         let mut state = self.state.lock();
         let goes_on = |state: &mut State| {
             let mut jobs = state.jobs.iter();
-            state.threads > 0 && !jobs.any(|job| matches!(job.stage, Stage::Done(_)))
+            state.threads > 0
+                && state.wanted().next().is_some()
+                && !jobs.any(|job| matches!(job.stage, Stage::Done(_)))
         };
         self.changed.wait_while_for(&mut state, goes_on, at_most);
-        !state.jobs.is_empty()
+        state.wanted().next().is_some()
     }
 
     pub(crate) fn awaited(&self) -> Vec<Awaited> {
         let state = self.state.lock();
-        let mut all: Vec<Awaited> = state.jobs.iter().map(Job::awaited).collect();
+        let mut all: Vec<Awaited> = state.wanted().map(Job::awaited).collect();
         all.sort_by(|a, b| (a.bytes, &a.file).cmp(&(b.bytes, &b.file)));
         all
     }
@@ -306,7 +410,7 @@ impl Queue {
     pub(crate) fn rival(&self, file: &Path, cold: &Cold) -> Option<PathBuf> {
         let about = cold.description.as_ref()?;
         let state = self.state.lock();
-        let mut files = state.jobs.iter().filter_map(|job| match &job.source {
+        let mut files = state.wanted().filter_map(|job| match &job.source {
             Source::File(other) if other != file => Some((other, &job.cold)),
             _ => None,
         });
@@ -325,7 +429,7 @@ impl Queue {
     pub(crate) fn may_come(&self, package: &str) -> Option<String> {
         let state = self.state.lock();
         let mut unknown = 0_usize;
-        for job in &state.jobs {
+        for job in state.wanted() {
             match &job.cold.description {
                 Some(about) if about.package == package => {
                     return Some(format!("{} is being compiled", job.cold.name()));
@@ -358,12 +462,95 @@ impl State {
         }
     }
 
-    fn forget(&mut self, source: &Source) {
-        self.jobs.retain(|job| job.source != *source);
+    /// The jobs whose results count.
+    fn wanted(&self) -> impl Iterator<Item = &Job> {
+        let jobs = self.jobs.iter();
+        jobs.filter(|job| !matches!(job.stage, Stage::Abandoned))
+    }
+
+    /// The components that the compiler works on, and their files whose results count.
+    fn begun(&self) -> impl Iterator<Item = (Digest, Option<Source>)> {
+        let begun = self.jobs.iter().filter(|job| job.is_worked_on());
+        begun.map(|job| {
+            let counts = matches!(job.stage, Stage::Running) && job.source != Source::Store;
+            (job.cold.digest, counts.then(|| job.source.clone()))
+        })
+    }
+
+    fn add_stored(&mut self, cold: Cold) {
+        if !self.wanted().any(|job| job.cold.digest == cold.digest) {
+            self.push(Source::Store, cold, false);
+        }
+    }
+
+    fn add_file(&mut self, source: Source, cold: Cold) {
+        let is_file = |job: &Job| job.source == source;
+        let mut jobs = self.jobs.iter_mut().filter(|job| is_file(job));
+        let begun =
+            jobs.find(|job| job.cold.digest == cold.digest && !matches!(job.stage, Stage::Waiting));
+        if let Some(begun) = begun {
+            if matches!(begun.stage, Stage::Abandoned) {
+                begun.stage = Stage::Running;
+            }
+            return self.skip(&source);
+        }
+        let mut jobs = self.jobs.iter_mut().filter(|job| is_file(job));
+        match jobs.find(|job| matches!(job.stage, Stage::Waiting)) {
+            Some(waiting) => waiting.cold = cold,
+            None => {
+                let is_behind = self.wanted().any(is_file);
+                self.push(source, cold, is_behind);
+            }
+        }
+    }
+
+    fn push(&mut self, source: Source, cold: Cold, is_behind: bool) {
+        self.last += 1;
+        self.jobs.push(Job {
+            no: self.last,
+            source,
+            cold,
+            second: is_behind.then_some(self.last),
+            is_slow: false,
+            stage: Stage::Waiting,
+        });
+    }
+
+    fn skip(&mut self, source: &Source) {
+        let waits = |job: &Job| matches!(job.stage, Stage::Waiting) && job.source == *source;
+        self.jobs.retain(|job| !waits(job));
+    }
+
+    /// Lets a job that took long wait once more, or what waits behind it in its place.
+    fn delay(&mut self, no: u64) {
+        let Some(at) = self.jobs.iter().position(|job| job.no == no) else {
+            return;
+        };
+        self.last += 1;
+        let (late, last) = (self.jobs.remove(at), self.last);
+        let mut jobs = self.jobs.iter_mut();
+        let newer = jobs.find(|job| {
+            late.source != Source::Store
+                && job.source == late.source
+                && matches!(job.stage, Stage::Waiting)
+        });
+        match newer {
+            Some(newer) => newer.is_slow = true,
+            None => self.jobs.push(Job {
+                second: Some(last),
+                is_slow: true,
+                stage: Stage::Waiting,
+                ..late
+            }),
+        }
     }
 }
 
 impl Job {
+    fn is_worked_on(&self) -> bool {
+        matches!(self.stage, Stage::Running | Stage::Abandoned)
+    }
+
     fn awaited(&self) -> Awaited {
         Awaited {
             file: match &self.source {
@@ -381,23 +568,4 @@ impl Job {
 fn first_try(bytes: u64) -> Duration {
     let more = FIRST_TRY_MIB.as_millis() as u64 * bytes / (1024 * 1024);
     FIRST_TRY + Duration::from_millis(more)
-}
-
-fn load(
-    shared: &Arc<LoadShared>,
-    source: &Source,
-    digest: &Digest,
-    patience: Patience<'_>,
-) -> Result<Arc<Plugin>, Error> {
-    let loaded = match source {
-        Source::File(file) => load::file(shared, file, patience)?,
-        Source::Store => load::stored(shared, digest, patience)?,
-    };
-    match loaded {
-        Loaded::Plugin(plugin) => Ok(plugin),
-        Loaded::Cold(_) => {
-            let message = "its code is not compiled yet";
-            Err(Error::new(codes::COMPILING, digest.to_string(), message))
-        }
-    }
 }

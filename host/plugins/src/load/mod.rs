@@ -147,15 +147,54 @@ pub fn component(subject: &str, bytes: Vec<u8>) -> Result<Vec<u8>, Error> {
     shape::component(subject, bytes)
 }
 
-/// Makes a plugin of a file. [`Loaded::Cold`] only without any patience.
-pub(crate) fn file(
-    shared: &Arc<LoadShared>,
-    file: &Path,
-    patience: Patience<'_>,
-) -> Result<Loaded, Error> {
+/// The component in the content of a file, with the evidence about it.
+pub(crate) struct Content {
+    bytes: Vec<u8>,
+    digest: Digest,
+    evidence: Evidence,
+}
+
+impl Content {
+    /// Makes a component of the content of a file, unless the component is denied. Compiles nothing.
+    pub(crate) fn of(
+        shared: &LoadShared,
+        file: &Path,
+        bytes: Vec<u8>,
+        evidence: Evidence,
+    ) -> Result<Self, Error> {
+        let subject = file.display().to_string();
+        if let Some(raw) = evidence.raw.filter(|raw| shared.rules.is_denied(raw)) {
+            return Err(deny(shared, &subject, &raw, bytes));
+        }
+        let max = shared.max_component_bytes;
+        if bytes.len() as u64 > max {
+            let message = format!("it is larger than {max} bytes");
+            return Err(Error::new(codes::TOO_LARGE, subject, message));
+        }
+        let bytes = shared
+            .shapes
+            .work(|| shape::component(&subject, bytes))
+            .ok_or_else(|| Error::new(codes::WRAP, &subject, "making it a component crashed"))??;
+        let digest = Digest::of(&bytes);
+        shared.rules.permit(&digest, &subject)?;
+        Ok(Self {
+            bytes,
+            digest,
+            evidence,
+        })
+    }
+
+    /// The component, without its bytes.
+    pub(crate) fn cold(&self, shared: &LoadShared) -> Cold {
+        Cold::of(shared, self.digest, self.bytes.len() as u64)
+    }
+}
+
+/// Reads a file.
+pub(crate) fn content(shared: &LoadShared, file: &Path) -> Result<Content, Error> {
     let bytes = read(file, shared.max_component_bytes)?;
     let evidence = Evidence::beside(&shared.rules, file, &bytes);
-    load(shared, file, bytes, &evidence, patience)
+    Content::of(shared, file, bytes, evidence)
 }
 
 /// What the content of a file has come to.
@@ -199,25 +238,15 @@ impl Cold {
 pub(crate) fn load(
     shared: &Arc<LoadShared>,
     file: &Path,
-    bytes: Vec<u8>,
-    evidence: &Evidence,
+    content: Content,
     patience: Patience<'_>,
 ) -> Result<Loaded, Error> {
-    let subject = file.display().to_string();
-    if let Some(raw) = evidence.raw.filter(|raw| shared.rules.is_denied(raw)) {
-        return Err(deny(shared, &subject, &raw, bytes));
-    }
-    let max = shared.max_component_bytes;
-    if bytes.len() as u64 > max {
-        let message = format!("it is larger than {max} bytes");
-        return Err(Error::new(codes::TOO_LARGE, subject, message));
-    }
-    let bytes = shared
-        .shapes
-        .work(|| shape::component(&subject, bytes))
-        .ok_or_else(|| Error::new(codes::WRAP, &subject, "making it a component crashed"))??;
-    let digest = Digest::of(&bytes);
-    shared.rules.permit(&digest, &subject)?;
+    let Content {
+        bytes,
+        digest,
+        evidence,
+    } = &content;
+    let digest = *digest;
     let table = shared.rules.now();
     if let Some(plugin) = shared.living(&digest) {
         let settings = table.settings.get(&plugin.description.package);
@@ -234,13 +263,10 @@ pub(crate) fn load(
     let given = || Ok(Cow::Borrowed(&bytes[..]));
     match build(shared, file, digest, patience, given, evidence) {
         Ok(plugin) => {
-            store::keep(shared, &digest, &bytes)?;
+            store::keep(shared, &digest, bytes)?;
             Ok(Loaded::Plugin(plugin))
         }
-        Err(error) if is_cold(&error, patience) => {
-            let cold = Cold::of(shared, digest, bytes.len() as u64);
-            Ok(Loaded::Cold(cold))
-        }
+        Err(error) if is_cold(&error, patience) => Ok(Loaded::Cold(content.cold(shared))),
         Err(error) => Err(error),
     }
 }

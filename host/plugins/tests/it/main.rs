@@ -6,6 +6,8 @@ mod bundle;
 #[cfg(test)]
 mod calls;
 #[cfg(test)]
+mod changing;
+#[cfg(test)]
 mod compiling;
 #[cfg(test)]
 mod events;
