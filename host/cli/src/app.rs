@@ -220,7 +220,7 @@ pub(crate) fn main() -> Exit {
     let format = guess_format(&arguments);
     let cli = match parse(&arguments) {
         Ok(cli) => cli,
-        Err(error) => return usage(&Output::new(format), &error, &arguments),
+        Err(error) => return usage(&Output::new(format), error, &arguments),
     };
     let output = Output::new(cli.common.format);
     crash::report_panics(output, cli.command.name());
@@ -312,7 +312,7 @@ const MEANT: [(&str, &str); 18] = [
     ("deploy", "workflow publish FILE"),
     ("kill", "runs cancel RUN"),
     ("list", "runs list"),
-    ("logs", "runs trace RUN"),
+    ("logs", "runs trace RUN --logs"),
     ("ls", "runs list"),
     ("pause", "runs pause RUN"),
     ("ps", "runs list"),
@@ -341,7 +341,12 @@ fn meant(error: &clap::Error, arguments: &[OsString]) -> Option<&'static str> {
         .map(|(_, meant)| *meant)
 }
 
-fn usage(output: &Output, error: &clap::Error, arguments: &[OsString]) -> Exit {
+fn usage(output: &Output, mut error: clap::Error, arguments: &[OsString]) -> Exit {
+    let meant = meant(&error, arguments);
+    if meant.is_some() {
+        // The command that clap suggests is only spelt alike.
+        error.remove(ContextKind::SuggestedSubcommand);
+    }
     let asked = matches!(
         error.kind(),
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion
@@ -349,7 +354,7 @@ fn usage(output: &Output, error: &clap::Error, arguments: &[OsString]) -> Exit {
     if asked || output.is_text() {
         // clap chooses stdout or stderr by the kind of the message. A closed pipe is not an error.
         let _ = error.print();
-        if let Some(meant) = meant(error, arguments) {
+        if let Some(meant) = meant {
             output.note(&format!("The command may be `windlass {meant}`."));
         }
     } else {
@@ -358,7 +363,7 @@ fn usage(output: &Output, error: &clap::Error, arguments: &[OsString]) -> Exit {
         let message = message.strip_prefix("error: ").unwrap_or(message);
         let expected = Expected::new(codes::USAGE, message)
             .help("`windlass help` lists the commands, `windlass help COMMAND` their options.");
-        let expected = match meant(error, arguments) {
+        let expected = match meant {
             Some(meant) => expected.help(format!("The command may be `windlass {meant}`.")),
             None => expected,
         };
@@ -380,7 +385,7 @@ mod tests {
         };
         check("windlass stop", Some("runs cancel RUN"));
         check("windlass -o json logs", None);
-        check("windlass logs 0193c0de", Some("runs trace RUN"));
+        check("windlass logs 0193c0de", Some("runs trace RUN --logs"));
         check("windlass workflow stop", None);
         check("windlass nonsense", None);
         // The suggestion is a command.

@@ -6,12 +6,13 @@
 //! `If-None-Match`, `Last-Event-ID`, and those by which hooks verify their requests. `Host` occurs
 //! once at all (`host.rs`), and hyper refuses different values of `Content-Length`. Of `Origin` and
 //! `Sec-Fetch-Site` every value counts (`origin.rs`), and the other headers that the host reads are
-//! lists: `Accept`, `Content-Encoding`, `X-Forwarded-For`, `Access-Control-Request-Headers`.
+//! lists: `Accept`, `Content-Encoding`, `X-Forwarded-For`, `Access-Control-Request-Headers`,
+//! `tracestate`.
 
 use axum::http::{HeaderMap, HeaderValue};
 
 use windlass_model::TraceContext;
-use windlass_model::trace::TRACE_PARENT;
+use windlass_model::trace::{TRACE_PARENT, TRACE_STATE};
 
 use crate::problem::Problem;
 
@@ -35,11 +36,14 @@ pub(crate) fn one<'h>(
     }
 }
 
-/// The trace in which a request is made. A header that is malformed, or occurs with different values,
-/// is ignored, as the specification of W3C demands.
+/// The trace in which a request is made. A `traceparent` that is malformed, or occurs with different
+/// values, is ignored, as the specification of W3C demands; the values of `tracestate` are one list.
 pub(crate) fn trace(headers: &HeaderMap) -> Option<TraceContext> {
     let value = one(headers, TRACE_PARENT).ok()??;
-    TraceContext::read(value.to_str().ok()?)
+    let context = TraceContext::read(value.to_str().ok()?)?;
+    let values = headers.get_all(TRACE_STATE).iter().map(HeaderValue::to_str);
+    let values: Result<Vec<_>, _> = values.collect();
+    Some(context.with_state(values.unwrap_or_default()))
 }
 
 #[cfg(test)]
@@ -61,6 +65,27 @@ mod tests {
         };
         assert_eq!(of(&[one]).as_deref(), Some(one));
         for wrong in [&[][..], &[other], &[one, other], &[""]] {
+            assert_eq!(of(wrong), None, "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn a_state_is_read_from_all_its_headers_if_there_is_a_trace() {
+        let parent =
+            HeaderValue::from_static("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01");
+        let of = |values: &[&'static str]| {
+            let mut headers = HeaderMap::new();
+            for value in values {
+                let value = HeaderValue::from_bytes(value.as_bytes()).unwrap();
+                headers.append(TRACE_STATE, value);
+            }
+            assert_eq!(trace(&headers), None);
+            headers.append(TRACE_PARENT, parent.clone());
+            let state = trace(&headers).unwrap().state;
+            state.map(|state| state.as_str().to_owned())
+        };
+        assert_eq!(of(&["a=1", "b=2,c=3"]).as_deref(), Some("a=1,b=2,c=3"));
+        for wrong in [&[][..], &["a"], &["a=1", "b=é"]] {
             assert_eq!(of(wrong), None, "{wrong:?}");
         }
     }

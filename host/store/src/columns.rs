@@ -107,9 +107,12 @@ pub(crate) struct StimulusWire {
     delivery: Delivery,
     ttl_ms: u64,
     at_ms: i64,
-    /// As the header has it.
+    /// As the header `traceparent` has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     trace: Option<String>,
+    /// As the header `tracestate` has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    trace_state: Option<String>,
 }
 
 impl StimulusWire {
@@ -128,7 +131,11 @@ impl StimulusWire {
             ttl_ms: self.ttl_ms,
             at_ms: self.at_ms,
             tree: None,
-            trace: self.trace.as_deref().and_then(TraceContext::read),
+            trace: self
+                .trace
+                .as_deref()
+                .and_then(TraceContext::read)
+                .map(|trace| trace.with_state(self.trace_state.as_deref())),
         }
     }
 }
@@ -145,6 +152,11 @@ pub(crate) fn stimulus_json(dead: &NewStimulus) -> Option<String> {
         delivery: dead.delivery,
         ttl_ms: dead.ttl_ms,
         at_ms: dead.at_ms,
-        trace: dead.trace.map(|trace| trace.to_string()),
+        trace: dead.trace.as_ref().map(ToString::to_string),
+        trace_state: dead
+            .trace
+            .as_ref()
+            .and_then(|trace| trace.state.as_ref())
+            .map(|state| state.as_str().to_owned()),
     })
 }

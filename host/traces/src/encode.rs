@@ -8,6 +8,7 @@ use opentelemetry_proto::tonic::trace::v1::span::{Link, SpanKind};
 use opentelemetry_proto::tonic::trace::v1::status::StatusCode;
 use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans, Span as Sent, Status};
 use prost::Message as _;
+use windlass_model::TraceContext;
 use windlass_model::span::Span;
 
 /// The body of a request.
@@ -38,7 +39,12 @@ pub(crate) fn request(resource: &[(String, String)], spans: &[Span]) -> Vec<u8> 
 }
 
 fn sent(span: &Span) -> Sent {
-    let link = span.link.map(|link| Link {
+    let state = |of: &TraceContext| {
+        let state = of.state.as_ref();
+        state.map_or_else(String::new, |state| state.as_str().to_owned())
+    };
+    let link = span.link.as_ref().map(|link| Link {
+        trace_state: state(link),
         trace_id: link.trace.to_vec(),
         span_id: link.span.to_vec(),
         flags: link.flags.into(),
@@ -51,6 +57,7 @@ fn sent(span: &Span) -> Sent {
     Sent {
         trace_id: span.at.trace.to_vec(),
         span_id: span.at.span.to_vec(),
+        trace_state: state(&span.at),
         parent_span_id: span.parent.map_or_else(Vec::new, |parent| parent.to_vec()),
         flags: span.at.flags.into(),
         name: name.to_string(),

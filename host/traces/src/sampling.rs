@@ -69,7 +69,7 @@ mod tests {
         let sampled = TraceContext::sampled([1; 16], [1; 8]);
         let not = TraceContext {
             flags: 0,
-            ..sampled
+            ..sampled.clone()
         };
         let check = |name: &str, argument: Option<&str>, taken: [bool; 4]| {
             let sampler = Sampler::named(name, argument).unwrap();

@@ -46,6 +46,8 @@ fn the_checker_of_prometheus_accepts_the_metrics_and_the_alert_rules() {
         "/../examples/monitoring/alerts.yaml"
     );
     promtool(&["check", "rules", rules], "").unwrap();
+    let cases = concat!(env!("CARGO_MANIFEST_DIR"), "/cases/monitoring/alerts.yaml");
+    promtool(&["test", "rules", cases], "").unwrap();
 }
 
 #[test]

@@ -15,6 +15,8 @@ use windlass_tests::harness::{Listener, Place, Process, Signal, Web, response, u
 
 const JSON: &str = "content-type: application/json";
 
+const STATE: &str = "rojo=00f067aa0ba902b7,congo=t61rcWkgMzE";
+
 const CALLER: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
 /// A collector that takes everything.
@@ -113,8 +115,12 @@ fn one_trace_has_a_webhook_two_nodes_a_request_and_a_child_although_the_host_is_
         },
         "edges": ["take -> ask", "ask -> paid", "paid -> pack"],
     }));
-    let trace = format!("traceparent: {CALLER}");
-    let id = started(&web.ask("POST", "/hooks/order", &[JSON, &trace], "{}"));
+    let (trace, state) = (
+        format!("traceparent: {CALLER}"),
+        format!("tracestate: {STATE}"),
+    );
+    let headers = [JSON, &trace, &state];
+    let id = started(&web.ask("POST", "/hooks/order", &headers, "{}"));
     until("the first spans have come", || {
         !of_node(&spans(&collector), "order", "ask").is_empty()
     });
@@ -141,6 +147,7 @@ fn one_trace_has_a_webhook_two_nodes_a_request_and_a_child_although_the_host_is_
     let caller = TraceContext::read(CALLER).unwrap();
     for span in all.values() {
         assert_eq!(span.trace_id, caller.trace, "{span:?}");
+        assert_eq!(span.trace_state, STATE, "{span:?}");
         let (start, end) = (span.start_time_unix_nano, span.end_time_unix_nano);
         let earliest = u64::try_from(begun_ms).unwrap() * 1_000_000;
         assert!(earliest <= start && start <= end, "{span:?}");
@@ -180,6 +187,7 @@ fn one_trace_has_a_webhook_two_nodes_a_request_and_a_child_although_the_host_is_
         (caller.trace, &*ask.span_id)
     );
     assert!(outgoing.is_sampled());
+    assert_eq!(request.header("tracestate"), Some(STATE));
     let packed = of_run(&all, "packed").unwrap();
     let pack = of_node(&all, "order", "pack");
     assert_eq!(packed.parent_span_id, pack[0].span_id);

@@ -169,7 +169,7 @@ impl Delivery {
         let id = self
             .delivery
             .map(|delivery| derived::delivery(&self.workflow, &self.trigger, delivery));
-        let trace = self.trace;
+        let trace = self.trace.clone();
         Cause::Delivery { id, trace }
     }
 }

@@ -128,7 +128,7 @@ pub(super) fn written(
         ttl_ms: stimulus.ttl_ms,
         at_ms: now_ms,
         tree: None,
-        trace: stimulus.trace,
+        trace: stimulus.trace.clone(),
     })
 }
 
@@ -238,7 +238,7 @@ fn started(
         input,
         cause: Cause::Event {
             correlation: stimulus.correlation.clone(),
-            trace: stimulus.trace,
+            trace: stimulus.trace.clone(),
         },
     };
     let mut new = start.accepted()?.left(numbers, now_ms)?;

@@ -143,7 +143,7 @@ fn called(
         cause: Cause::Call {
             id: request.id,
             correlation: request.correlation.clone(),
-            trace: request.trace,
+            trace: request.trace.clone(),
             begin,
         },
     };

@@ -62,7 +62,9 @@ impl OwnedRun {
         if !sends.is_empty() {
             let attempt = step.record.as_ref().map_or(1, |record| record.attempt);
             let trace = self.trace_at((to.seq, attempt), base);
-            sends.iter_mut().for_each(|new| new.trace = trace);
+            sends
+                .iter_mut()
+                .for_each(|new| new.trace.clone_from(&trace));
         }
         sends
     }

@@ -32,7 +32,7 @@ const LOOKS: usize = 256;
 const PAGE: u32 = 16;
 
 /// What a run in memory knows about its trace.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct RunTrace {
     run: RunId,
     /// The trace that the run continues.
@@ -44,7 +44,7 @@ pub(crate) struct RunTrace {
 }
 
 /// A trace that began after a long wait.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct Since {
     trace: [u8; 16],
     /// Its first span, which is above the others; none: it is still to come.
@@ -57,7 +57,7 @@ impl RunTrace {
     pub(super) fn of_row(row: &RunRow) -> Self {
         Self {
             run: row.id,
-            parent: row.trace,
+            parent: row.trace.clone(),
             created_ms: row.created_ms,
             since: None,
         }
@@ -66,7 +66,7 @@ impl RunTrace {
     pub(super) fn of_new(new: &NewRun) -> Self {
         Self {
             run: new.id,
-            parent: new.trace,
+            parent: new.trace.clone(),
             created_ms: new.created_ms,
             since: None,
         }
@@ -75,23 +75,36 @@ impl RunTrace {
     /// The trace before any long wait.
     fn main(&self) -> [u8; 16] {
         self.parent
+            .as_ref()
             .map_or_else(|| trace_of(self.run), |parent| parent.trace)
     }
 
-    fn trace(&self) -> [u8; 16] {
-        self.since.map_or_else(|| self.main(), |since| since.trace)
+    /// A span in the trace before any long wait. The state is that of the caller.
+    fn in_main(&self, span: [u8; 8]) -> TraceContext {
+        TraceContext {
+            state: self.parent.as_ref().and_then(|parent| parent.state.clone()),
+            ..TraceContext::sampled(self.main(), span)
+        }
+    }
+
+    /// A span in the trace since the last long wait.
+    fn within(&self, span: [u8; 8]) -> TraceContext {
+        match &self.since {
+            Some(since) => TraceContext::sampled(since.trace, span),
+            None => self.in_main(span),
+        }
     }
 
     /// The position of an execution. None: the run is in no trace.
     fn at(&self, (seq, attempt): (Seq, u32), base: &Base) -> Option<TraceContext> {
         let Some(sink) = &base.spans else {
-            return self.parent;
+            return self.parent.clone();
         };
-        let position = TraceContext::sampled(self.trace(), span_of(self.run, seq, attempt));
+        let position = self.within(span_of(self.run, seq, attempt));
         match sink.samples(&self.main(), self.parent.as_ref()) {
             true => Some(position),
             // The caller's span stays the parent of what follows.
-            false => self.parent.or(Some(TraceContext {
+            false => self.parent.clone().or(Some(TraceContext {
                 flags: 0,
                 ..position
             })),
@@ -124,12 +137,12 @@ impl RunTrace {
                     if let Some(found) = &mut found {
                         // The trace before the last wait began after another one.
                         found.before.trace = trace;
-                        return Ok(Some(*found));
+                        return Ok(Some(found.clone()));
                     }
                     found = Some(Since {
                         trace,
                         first: next,
-                        before: TraceContext::sampled(self.main(), span),
+                        before: self.in_main(span),
                     });
                 }
                 (next_ms, next) = (record.started_ms, Some(span));
@@ -149,7 +162,7 @@ impl RunTrace {
             return (Some(span_of_run(self.run)), None);
         };
         match *since.first.get_or_insert(own) {
-            first if first == own => (None, Some(since.before)),
+            first if first == own => (None, Some(since.before.clone())),
             first => (Some(first), None),
         }
     }
@@ -188,9 +201,9 @@ impl OwnedRun {
         }
         if let Some(ended) = ended {
             spans.push(Span {
-                at: TraceContext::sampled(self.trace.main(), span_of_run(self.id)),
-                parent: self.trace.parent.map(|parent| parent.span),
-                link: self.trace.since.and_then(|since| {
+                at: self.trace.in_main(span_of_run(self.id)),
+                parent: self.trace.parent.as_ref().map(|parent| parent.span),
+                link: self.trace.since.as_ref().and_then(|since| {
                     let first = since.first?;
                     Some(TraceContext::sampled(since.trace, first))
                 }),
@@ -227,7 +240,7 @@ impl OwnedRun {
         let (parent, link) = self.trace.above(own);
         let start_us = microseconds(record.started_ms);
         Some(Span {
-            at: TraceContext::sampled(self.trace.trace(), own),
+            at: self.trace.within(own),
             parent,
             link,
             start_us,

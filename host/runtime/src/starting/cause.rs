@@ -84,7 +84,7 @@ impl Cause {
             Self::Call { trace, .. }
             | Self::Event { trace, .. }
             | Self::Delivery { trace, .. }
-            | Self::Child { trace, .. } => *trace,
+            | Self::Child { trace, .. } => trace.clone(),
             Self::Occurrence { .. } => None,
         }
     }

@@ -55,6 +55,9 @@ pub(super) struct Head {
     /// The trace that the run continues, as the header `traceparent` has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) trace: Option<String>,
+    /// Its state, as the header `tracestate` has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) trace_state: Option<String>,
     pub(super) status: Status,
     pub(super) request: Digest,
     pub(super) epoch: i64,

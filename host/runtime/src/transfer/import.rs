@@ -280,7 +280,11 @@ impl Desk<'_> {
             blobs,
             as_of: None,
             created_ms: head.created_ms,
-            trace: head.trace.as_deref().and_then(TraceContext::read),
+            trace: head
+                .trace
+                .as_deref()
+                .and_then(TraceContext::read)
+                .map(|trace| trace.with_state(head.trace_state.as_deref())),
         };
         Ok(Import {
             new,

@@ -51,7 +51,12 @@ pub(crate) fn written(
         workflow: taken.definition.name.clone(),
         correlation: row.correlation.clone(),
         tags: row.tags.clone(),
-        trace: row.trace.map(|trace| trace.to_string()),
+        trace: row.trace.as_ref().map(ToString::to_string),
+        trace_state: row
+            .trace
+            .as_ref()
+            .and_then(|trace| trace.state.as_ref())
+            .map(|state| state.as_str().to_owned()),
         status: row.status,
         request: row.request,
         epoch: row.epoch.0,

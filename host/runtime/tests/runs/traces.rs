@@ -40,7 +40,9 @@ fn setup() -> Setup {
 }
 
 fn context() -> TraceContext {
-    TraceContext::read("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01").unwrap()
+    TraceContext::read("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
+        .unwrap()
+        .with_state(["congo=t61"])
 }
 
 fn all(running: &Running) -> Vec<RunRow> {
@@ -71,8 +73,8 @@ fn a_trace_is_seen_by_nodes_and_continued_by_children_and_by_runs_of_events() {
     for trace in [None, Some(context())] {
         let running = setup().start();
         running.publish(TOLD);
-        let seen = started(&running, trace);
-        assert_eq!(seen, trace.map(|trace| trace.to_string()));
+        let seen = started(&running, trace.clone());
+        assert_eq!(seen, trace.as_ref().map(ToString::to_string));
         running.until("the event has started its run", |store| {
             store.counts().unwrap().runs == 3
         });

@@ -20,7 +20,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 use windlass_body::MediaType;
-use windlass_model::trace::TRACE_PARENT;
+use windlass_model::trace::{TRACE_PARENT, TRACE_STATE};
 use windlass_model::{Delivery, Payload, Stimulus, TraceContext};
 use windlass_runtime::operations::new_stimulus_id;
 
@@ -76,6 +76,8 @@ struct CloudEvent {
     /// The W3C trace context that the runs continue which the event starts. Default: the header of
     /// this name.
     traceparent: Option<String>,
+    /// The state of the trace in `traceparent`.
+    tracestate: Option<String>,
     /// The data.
     data: Option<Value>,
     /// The data in Base64, if it is bytes.
@@ -192,7 +194,7 @@ async fn batch(
         };
         // After a failure of this host, the others would only fail as well.
         let done = match broken.clone() {
-            None => event.send(app, trace).await,
+            None => event.send(app, trace.clone()).await,
             Some(problem) => Err(problem),
         };
         match done {
@@ -263,7 +265,8 @@ impl Event {
 
     /// Sends the event in each of its forms.
     async fn send(self, app: &App, of_request: Option<TraceContext>) -> Result<Sent, Box<Problem>> {
-        let of_event = TraceContext::read(&self.text(TRACE_PARENT));
+        let of_event = TraceContext::read(&self.text(TRACE_PARENT))
+            .map(|context| context.with_state([&*self.text(TRACE_STATE)]));
         let trace = of_event.or(of_request);
         let name = self.text("type");
         let source = self.text("source");
@@ -285,7 +288,7 @@ impl Event {
                 input: input.clone(),
                 delivery: Delivery::StartAndResume,
                 ttl_ms: 0,
-                trace,
+                trace: trace.clone(),
             };
             let sent = match app.client.send(new_stimulus_id(), stimulus).await {
                 Ok(sent) => sent,

@@ -69,7 +69,9 @@ pub(crate) struct Started {
         description = "Names the request: the same key with the same request is the same run.",
         min_length = 1, max_length = 255),
         ("traceparent" = Option<String>, Header,
-        description = "The W3C trace context that the run continues. A malformed one is ignored.")),
+        description = "The W3C trace context that the run continues. A malformed one is ignored."),
+        ("tracestate" = Option<String>, Header,
+        description = "The state of that trace. A malformed one is dropped.")),
     responses(
         (status = 201, body = Started, description = "The run is stored.",
             headers(("location" = String, description = "The URL of the run."))),

@@ -54,7 +54,9 @@ pub(crate) struct Happened {
 /// Send a stimulus: start the workflows and resume the runs that match it, in one transaction.
 #[utoipa::path(post, path = "/api/v1/stimuli", operation_id = "sendStimulus", tag = "stimuli", request_body = Happened,
     params(("traceparent" = Option<String>, Header,
-        description = "The W3C trace context that the runs continue which the stimulus starts. A malformed one is ignored.")),
+        description = "The W3C trace context that the runs continue which the stimulus starts. A malformed one is ignored."),
+        ("tracestate" = Option<String>, Header,
+        description = "The state of that trace. A malformed one is dropped.")),
     responses((status = 200, description = "The effects of the stimulus.", body = Sent)))]
 pub(crate) async fn send(
     State(app): State<App>,

@@ -309,7 +309,7 @@ impl Call<'_> {
         let ([direct], [(_, delivery)]) = (&*self.found.direct, &*self.accepted) else {
             return Ok(None);
         };
-        let delivery = direct.delivery(*delivery, request, self.trace);
+        let delivery = direct.delivery(*delivery, request, self.trace.clone());
         let node = hooks::node_of([direct]).map(|(_, node, _)| node);
         let expects = match node {
             Some(node) => Expects::Output(node),
@@ -353,7 +353,7 @@ impl Call<'_> {
             let Some(direct) = self.found.direct.get(*at) else {
                 continue;
             };
-            let delivery = direct.delivery(*delivery, request, self.trace);
+            let delivery = direct.delivery(*delivery, request, self.trace.clone());
             let delivered = match self.app.client.deliver(delivery).await {
                 Ok(delivered) => delivered,
                 Err(windlass_runtime::Error::Reserved { by }) => {
@@ -413,7 +413,7 @@ impl Call<'_> {
             input: Payload::json(request.json(&Vec::new())),
             delivery: Delivery::StartAndResume,
             ttl_ms: 0,
-            trace: self.trace,
+            trace: self.trace.clone(),
         };
         let more = self.app.client.send(new_stimulus_id(), stimulus).await;
         let more: Sent = more.map_err(unfit)?.into();

@@ -42,13 +42,17 @@ pub(super) fn the_same_request_again_finds_the_existing_run(harness: &dyn Harnes
 
 pub(super) fn a_run_keeps_the_trace_that_it_continues(harness: &dyn Harness) {
     let member = Member::join(harness);
-    for of in [None, Some(trace(3))] {
+    let with_state = trace(4).with_state(["a=1,b=2"]);
+    for of in [None, Some(trace(3)), Some(with_state)] {
         let mut new = member.draft(1);
-        new.trace = of;
+        new.trace.clone_from(&of);
         let no = member.create(new);
         assert_eq!(member.head(no).trace, of);
         let claims = member.claim(1_000, 10, 10);
-        let claimed = claims.runs.iter().map(|run| (run.row.no, run.row.trace));
+        let claimed = claims
+            .runs
+            .iter()
+            .map(|run| (run.row.no, run.row.trace.clone()));
         assert_eq!(claimed.collect::<Vec<_>>(), [(no, of)]);
     }
 }

@@ -129,7 +129,7 @@ pub(crate) fn stimulus(name: &str, delivery: Delivery) -> NewStimulus {
         ttl_ms: 100,
         at_ms: 50,
         tree: None,
-        trace: Some(trace(9)),
+        trace: Some(trace(9).with_state(["a=1"])),
     }
 }
 

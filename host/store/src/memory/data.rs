@@ -234,7 +234,7 @@ impl Data {
                     pins: new.pins.digest,
                     correlation: new.correlation.clone(),
                     tags: new.tags.clone(),
-                    trace: new.trace,
+                    trace: new.trace.clone(),
                     request: new.request,
                     status: Status::Pending,
                     owner: new.owner,

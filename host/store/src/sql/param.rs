@@ -81,7 +81,7 @@ impl From<&Bytes> for Param {
 
 impl From<TraceContext> for Param {
     fn from(value: TraceContext) -> Self {
-        Self::Bytes(Bytes::copy_from_slice(&value.to_stored()))
+        Self::Bytes(value.to_stored().into())
     }
 }
 

@@ -161,7 +161,7 @@ async fn insert<X: Transaction>(
         source.map(|no| no.0),
         new.tree.map(|tree| tree.root.0),
         new.tree.map(|tree| tree.workflow),
-        new.trace,
+        new.trace.clone(),
     ];
     let no = tx.row(sql, row, |row| int(row, 0)).await?;
     tx.put_blobs(holder(no), &new.blobs, new.at_ms).await?;

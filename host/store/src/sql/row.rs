@@ -167,7 +167,7 @@ pub(crate) fn trace_if_any(
         return Ok(None);
     };
     let context = TraceContext::from_stored(bytes);
-    let context = context.ok_or_else(|| Error::corrupt("a trace context of another length"))?;
+    let context = context.ok_or_else(|| Error::corrupt("a malformed trace context"))?;
     Ok(Some(context))
 }
 

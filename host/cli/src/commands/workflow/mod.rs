@@ -141,9 +141,13 @@ impl Validate {
                     items.push(described(&checked));
                     crate::report::warn(output, &checked.warnings);
                     if checked.mistakes.is_none() && output.is_text() {
-                        let (name, count) = (output::name(&checked.name), checked.nodes);
+                        let name = output::name(&checked.name);
+                        let nodes = match checked.nodes {
+                            1 => "1 node".to_owned(),
+                            count => format!("{count} nodes"),
+                        };
                         let good = output.data.good("valid");
-                        output.print(&format!("{name}: {good}, {count} nodes"))?;
+                        output.print(&format!("{name}: {good}, {nodes}"))?;
                     }
                     checked.mistakes
                 }

@@ -157,7 +157,7 @@ impl Client {
 
     async fn fetch_now(&self, request: Request, ask: &mut Ask<'_>) -> Result<Response, HttpError> {
         let mut ready = Ready::new(request, &self.policy, ask.grants, &ask.usable, ask.max_body)?;
-        ready.belong_to(ask.trace);
+        ready.belong_to(ask.trace.as_ref());
         ask.bodies
             .count(ready.body.as_ref().map_or(0, Bytes::len))?;
         let closed = |_| HttpError::Other("the host is closing".to_owned());

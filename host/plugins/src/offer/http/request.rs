@@ -6,7 +6,7 @@ use reqwest::header::{HeaderMap, HeaderName, HeaderValue, USER_AGENT};
 use url::Url;
 use windlass_model::TraceContext;
 use windlass_model::secrets::{Reference, name_in};
-use windlass_model::trace::TRACE_PARENT;
+use windlass_model::trace::{TRACE_PARENT, TRACE_STATE, TraceState};
 
 use super::policy::HttpPolicy;
 use crate::bindings::host::windlass::http::http::{
@@ -145,12 +145,19 @@ impl Ready {
     }
 
     /// Names the trace of the call, unless the guest has named one.
-    pub(super) fn belong_to(&mut self, trace: Option<TraceContext>) {
-        if let Some(trace) = trace
-            && let Ok(value) = HeaderValue::from_str(&trace.to_string())
-        {
-            let named = self.headers.entry(HeaderName::from_static(TRACE_PARENT));
-            named.or_insert(value);
+    pub(super) fn belong_to(&mut self, trace: Option<&TraceContext>) {
+        let Some(trace) = trace else { return };
+        if self.headers.contains_key(TRACE_PARENT) {
+            return;
+        }
+        let state = trace.state.as_ref().map(TraceState::as_str);
+        let state = state.filter(|_| !self.headers.contains_key(TRACE_STATE));
+        let parent = trace.to_string();
+        let named = [(TRACE_PARENT, Some(&*parent)), (TRACE_STATE, state)];
+        for (name, value) in named {
+            if let Some(Ok(value)) = value.map(HeaderValue::from_str) {
+                self.headers.insert(HeaderName::from_static(name), value);
+            }
         }
     }
 

@@ -52,7 +52,7 @@ impl Host for Guest {
     }
 
     fn trace_parent(&mut self) -> Option<String> {
-        self.ask(|call| call.cx.trace.map(|trace| trace.to_string()))
+        self.ask(|call| call.cx.trace.as_ref().map(ToString::to_string))
     }
 
     fn resumption(&mut self) -> Option<ResumedCall> {

@@ -28,7 +28,7 @@ impl Host for Guest {
                 named: &call.cx.secrets,
             },
             left,
-            trace: call.cx.trace,
+            trace: call.cx.trace.clone(),
             requests: &mut call.http_requests,
             bodies: Bodies {
                 account,

@@ -92,7 +92,7 @@ impl Session<'_> {
                 &parent.map(|parent| &*parent.flow),
                 &new.keep_ms.map(|ms| i64::try_from(ms).unwrap_or(i64::MAX)),
                 &json_tags(&new.tags),
-                &new.trace.map(|trace| trace.to_stored().to_vec()),
+                &new.trace.as_ref().map(|trace| trace.to_stored()),
             ],
         )
         .await?;

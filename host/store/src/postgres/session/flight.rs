@@ -270,7 +270,7 @@ impl<'p> Flight<'p, '_, '_> {
             new => new.0, new => &new.2.request.0[..], new => new.2.correlation.as_deref(),
             new => new.2.created_ms, new => payload(Some(&new.2.input)).0,
             new => payload(Some(&new.2.input)).1, new => json_tags(&new.2.tags),
-            new => new.2.trace.map(|trace| trace.to_stored().to_vec()));
+            new => new.2.trace.as_ref().map(|trace| trace.to_stored()));
         self.add(sql, number(news.len()), columns).await?;
         let tags = news.iter().flat_map(|(no, _, new, ..)| {
             let tags = new.tags.iter();

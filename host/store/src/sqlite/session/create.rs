@@ -99,7 +99,7 @@ impl Session<'_> {
             new.keep_ms.map(|ms| i64::try_from(ms).unwrap_or(i64::MAX)),
             sum,
             json_tags(&new.tags),
-            new.trace.map(|trace| trace.to_stored()),
+            new.trace.as_ref().map(|trace| trace.to_stored()),
         ])?;
         for (name, value) in &new.tags {
             let sql = "INSERT INTO run_tag (name, value, created_ms, run) VALUES (?1, ?2, ?3, ?4)";

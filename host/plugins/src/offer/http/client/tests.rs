@@ -63,7 +63,7 @@ fn answer(headers: &[&str], body: &[u8]) -> Vec<u8> {
 }
 
 fn trace() -> TraceContext {
-    TraceContext::sampled([7; 16], [8; 8])
+    TraceContext::sampled([7; 16], [8; 8]).with_state(["congo=t61"])
 }
 
 fn granted(grants: &[&str]) -> Grants {
@@ -156,20 +156,29 @@ async fn fetch_beside(
 #[test]
 fn a_request_names_the_trace_of_its_call_unless_the_guest_names_one() {
     use crate::bindings::host::windlass::http::http::{Header, HeaderValue};
-    let own = Header {
-        name: "TraceParent".to_owned(),
+    let own = |name: &str| Header {
+        name: name.to_owned(),
         value: HeaderValue::Plain("own".to_owned()),
     };
-    for (given, sent) in [(None, trace().to_string()), (Some(own), "own".to_owned())] {
+    let parent = trace().to_string();
+    for (given, sent) in [
+        (None, [Some(&*parent), Some("congo=t61")]),
+        (Some(own("TraceParent")), [Some("own"), None]),
+        (Some(own("TraceState")), [Some(&*parent), Some("own")]),
+    ] {
         let (address, requests) = serve(vec![answer(&[], b"")]);
         let change = |request: &mut Request, _: &mut HttpPolicy| {
             request.headers.extend(given.clone());
         };
         fetch_as(format!("http://{address}/"), change, 64 << 20).unwrap();
         let head = requests.recv().unwrap().to_lowercase();
-        let mut headers = head.lines().filter(|line| line.starts_with("traceparent:"));
-        assert_eq!(headers.next(), Some(&*format!("traceparent: {sent}")));
-        assert_eq!(headers.next(), None);
+        let of = |name: &str| {
+            let values = head.lines().filter_map(|line| line.strip_prefix(name));
+            values.collect::<Vec<_>>()
+        };
+        for (name, sent) in ["traceparent: ", "tracestate: "].into_iter().zip(sent) {
+            assert_eq!(of(name), Vec::from_iter(sent), "{head}");
+        }
     }
 }
 

@@ -1,7 +1,10 @@
-//! W3C trace context (<https://www.w3.org/TR/trace-context/>), as the header `traceparent` has it.
+//! W3C trace context (<https://www.w3.org/TR/trace-context/>), as the headers `traceparent` and
+//! `tracestate` have it.
 //!
 //! A header is hostile until it is read here. A malformed one is ignored, as the specification
 //! demands, so it refuses no request.
+
+mod state;
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,6 +12,8 @@ use std::str::FromStr;
 use sha2::{Digest as _, Sha256};
 
 use crate::{RunId, Seq};
+
+pub use state::{MAX_MEMBERS, MAX_STATE_BYTES, TRACE_STATE, TraceState};
 
 /// The name of the header, and of the attribute of CloudEvents.
 pub const TRACE_PARENT: &str = "traceparent";
@@ -25,11 +30,11 @@ const KNOWN_FLAGS: u8 = 0b11;
 /// The flag of a trace that its caller records.
 const SAMPLED: u8 = 1;
 
-/// The length of the stored form: its version, both ids and the flags.
+/// The length of the stored form without a state: its version, both ids and the flags.
 const STORED: usize = 26;
 
 /// A position in a trace: the trace, and the span that is the parent of what follows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TraceContext {
     /// The id of the trace; not zero.
     pub trace: [u8; 16],
@@ -37,15 +42,26 @@ pub struct TraceContext {
     pub span: [u8; 8],
     /// See [`Self::is_sampled`]; unknown flags are zero.
     pub flags: u8,
+    /// What the tracers of the trace tell each other.
+    pub state: Option<TraceState>,
 }
 
 impl TraceContext {
-    /// A sampled position in a trace.
+    /// A sampled position in a trace, without a state.
     pub fn sampled(trace: [u8; 16], span: [u8; 8]) -> Self {
         Self {
             trace,
             span,
             flags: SAMPLED,
+            state: None,
+        }
+    }
+
+    /// The same position with the state in these values of the header `tracestate`.
+    pub fn with_state<'v>(self, values: impl IntoIterator<Item = &'v str>) -> Self {
+        Self {
+            state: TraceState::read(values),
+            ..self
         }
     }
 
@@ -54,21 +70,21 @@ impl TraceContext {
         self.flags & SAMPLED != 0
     }
 
-    /// The context in a header or an attribute, if it is well-formed.
+    /// The context in a header `traceparent` or an attribute, without a state, if it is well-formed.
     pub fn read(text: &str) -> Option<Self> {
         text.parse().ok()
     }
 
-    /// The stored form.
-    pub fn to_stored(&self) -> [u8; STORED] {
-        let mut bytes = [0; STORED];
-        // The first byte is the version.
-        let fields = self.trace.iter().chain(&self.span).chain([&self.flags]);
-        bytes
-            .iter_mut()
-            .skip(1)
-            .zip(fields)
-            .for_each(|(to, from)| *to = *from);
+    /// The stored form, of at most 26 + [`MAX_STATE_BYTES`] bytes: a version, both ids, the flags, and
+    /// the state.
+    pub fn to_stored(&self) -> Vec<u8> {
+        let state = self.state.as_ref().map_or("", TraceState::as_str);
+        let mut bytes = Vec::with_capacity(STORED + state.len());
+        bytes.push(0);
+        bytes.extend(self.trace);
+        bytes.extend(self.span);
+        bytes.push(self.flags);
+        bytes.extend(state.bytes());
         bytes
     }
 
@@ -77,10 +93,19 @@ impl TraceContext {
         let (version, rest) = bytes.split_first()?;
         let (trace, rest) = rest.split_first_chunk()?;
         let (span, rest) = rest.split_first_chunk()?;
-        match (version, rest) {
-            (0, &[flags]) => Self::checked(*trace, *span, flags),
-            _ => None,
+        let (flags, state) = rest.split_first()?;
+        if *version != 0 {
+            return None;
         }
+        let context = Self::checked(*trace, *span, *flags)?;
+        if state.is_empty() {
+            return Some(context);
+        }
+        let state = TraceState::read([std::str::from_utf8(state).ok()?])?;
+        Some(Self {
+            state: Some(state),
+            ..context
+        })
     }
 
     fn checked(trace: [u8; 16], span: [u8; 8], flags: u8) -> Option<Self> {
@@ -89,10 +114,12 @@ impl TraceContext {
             trace,
             span,
             flags: flags & KNOWN_FLAGS,
+            state: None,
         })
     }
 }
 
+/// The header `traceparent`.
 impl fmt::Display for TraceContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let trace = u128::from_be_bytes(self.trace);
@@ -274,8 +301,11 @@ mod tests {
         #[test]
         fn a_context_survives_its_text_and_its_bytes(trace: [u8; 16], span: [u8; 8], flags in 0_u8..4) {
             if let Some(context) = TraceContext::checked(trace, span, flags) {
-                prop_assert_eq!(TraceContext::read(&context.to_string()), Some(context));
-                prop_assert_eq!(TraceContext::from_stored(&context.to_stored()), Some(context));
+                prop_assert_eq!(TraceContext::read(&context.to_string()), Some(context.clone()));
+                for state in ["", "a=1,b=2"] {
+                    let context = context.clone().with_state([state]);
+                    prop_assert_eq!(TraceContext::from_stored(&context.to_stored()), Some(context));
+                }
             }
         }
     }
