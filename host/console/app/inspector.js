@@ -81,7 +81,7 @@ function Components({ components }) {
   if (components.length === 0) return null;
   return html`<section><h3>Components</h3><ul class="plain">
     ${components.map((it) => html`<li key=${it.node_type}><code>${it.node_type}</code>${" "}
-      ${it.package ? html`<${Link} to=${["plugins", it.package]} query=${{ version: it.version }}>${it.package} ${it.version}<//>` : html`<span class="dim">gone from the store</span>`}${" "}
+      ${it.package ? html`<${Link} to=${["plugins", it.package]} query=${{ version: it.version }}>${it.package} ${it.version}<//>` : html`<span class="dim">not known here</span>`}${" "}
       <span class="dim"><${Copy} text=${it.digest} shown=${it.digest.slice(0, 19)} /></span></li>`)}
   </ul></section>`;
 }

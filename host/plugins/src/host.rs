@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
+use semver::Version;
 use tokio::runtime::Handle;
 use wasmtime::component::Linker;
 use windlass_model::metrics::Metrics;
@@ -16,6 +17,7 @@ use crate::call;
 use crate::call::plugin::Plugin;
 use crate::call::shared::CallShared;
 use crate::codes;
+use crate::description::Description;
 use crate::error::{Error, chain};
 use crate::grant::code_key::CodeKey;
 use crate::grant::proof::Evidence;
@@ -378,6 +380,16 @@ impl Host {
     /// [`codes::NOT_STORED`] if the store does not have it, or it cannot be read.
     pub fn component(&self, digest: &Digest) -> Result<Vec<u8>, Error> {
         load::bytes(&self.load, digest)
+    }
+
+    /// The package and the version of a component that was loaded on this machine before. Compiles
+    /// nothing.
+    pub fn name_of(&self, digest: &Digest) -> Option<(String, Version)> {
+        let name = |it: &Description| (it.package.clone(), it.version.clone());
+        match self.load.living(digest) {
+            Some(plugin) => Some(name(&plugin.description)),
+            None => load::known(&self.load, digest).as_ref().map(name),
+        }
     }
 
     /// Replaces the permissions and limits of plugins, and the secrets. The next look at the plugin

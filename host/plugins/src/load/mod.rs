@@ -224,14 +224,17 @@ impl Cold {
     }
 
     fn of(shared: &LoadShared, digest: Digest, bytes: u64) -> Self {
-        let json = cache::description(shared, &digest);
-        let read = json.and_then(|json| Description::read("", &json).ok());
         Self {
             digest,
             bytes,
-            description: read.map(Arc::new),
+            description: known(shared, &digest).map(Arc::new),
         }
     }
+}
+
+/// The description of a component that was loaded on this machine before.
+pub(crate) fn known(shared: &LoadShared, digest: &Digest) -> Option<Description> {
+    Description::read("", &cache::description(shared, digest)?).ok()
 }
 
 /// Makes a plugin from the content of a file. [`Loaded::Cold`] only without any patience.

@@ -50,7 +50,7 @@ pub use letters::{purge_letters, throw_letter_away};
 pub use locks::owned;
 pub use moving::{How, Imported};
 pub use outcome::Standing;
-pub use pinned::{Pinned, pinned};
+pub use pinned::Pinned;
 pub use question::Question;
 pub use reach::Operations;
 pub use replaying::{Named, Replayed};

@@ -3,8 +3,10 @@
 //! Bounds: the uses of one definition.
 
 use windlass_model::Digest;
-use windlass_store::Store;
+use windlass_store::Reader as _;
+use windlass_store::rows::RunRow;
 
+use super::reach::Operations;
 use crate::catalog::Pins;
 use crate::error::Error;
 
@@ -15,31 +17,39 @@ pub struct Pinned {
     pub node_type: String,
     /// The digest of the component.
     pub digest: Digest,
-    /// The package and its version. None: the store has the component no more.
+    /// The package and its version. None: neither the store nor this machine knows the component.
     pub package: Option<(String, String)>,
 }
 
-/// The components that runs with these pins use, by node type. None: the store has no such pins.
-///
-/// # Errors
-///
-/// The store fails, or has data that cannot be read.
-pub fn pinned(store: &dyn Store, pins: Digest) -> Result<Option<Vec<Pinned>>, Error> {
-    let Some(row) = store.pins(pins)? else {
-        return Ok(None);
-    };
-    let read = Pins::from_row(&row).map_err(Error::Unreadable)?;
-    let named = |(node_type, digest)| {
-        let row = store.component_row(digest)?;
-        Ok(Pinned {
-            node_type,
-            digest,
-            package: row.map(|row| (row.name, row.version)),
-        })
-    };
-    read.uses
-        .into_iter()
-        .map(named)
-        .collect::<Result<_, _>>()
-        .map(Some)
+impl Operations {
+    /// The components that a run uses, by node type. None: the store has its pins no more. Blocks.
+    ///
+    /// # Errors
+    ///
+    /// The store fails, or has data that cannot be read.
+    pub fn pinned(&self, run: &RunRow) -> Result<Option<Vec<Pinned>>, Error> {
+        let store = self.inner.store.as_ref();
+        let Some(row) = store.pins(run.pins)? else {
+            return Ok(None);
+        };
+        let read = Pins::from_row(&row).map_err(Error::Unreadable)?;
+        let host = self.inner.resources().host().ok();
+        let named = |(node_type, digest)| {
+            // Only a store that several machines share has components.
+            let package = match store.component_row(digest)? {
+                Some(row) => Some((row.name, row.version)),
+                None => host
+                    .as_ref()
+                    .and_then(|host| host.name_of(&digest))
+                    .map(|(package, version)| (package, version.to_string())),
+            };
+            Ok(Pinned {
+                node_type,
+                digest,
+                package,
+            })
+        };
+        let uses = read.uses.into_iter().map(named);
+        uses.collect::<Result<_, _>>().map(Some)
+    }
 }

@@ -70,7 +70,7 @@ pub(crate) struct Component {
     node_type: String,
     /// The component, by its digest.
     digest: String,
-    /// Its package; null if the store has the component no more.
+    /// Its package; null if neither the store nor this machine knows the component.
     #[schema(required = true)]
     package: Option<String>,
     /// The version of the package.
@@ -170,7 +170,7 @@ fn shown(app: &AppInner, id: RunId) -> Result<RunShown, Box<Problem>> {
     let output = shown.value("output", "result", output.as_ref())?;
     let (journal, imported) = shown.journal()?;
     let published = store.published_as(row.definition, row.created_ms)?;
-    let components = operations::pinned(store, row.pins)?.unwrap_or_default();
+    let components = app.client.pinned(row)?.unwrap_or_default();
     Ok(RunShown {
         run: Names::default().run(app, row)?,
         version: published.map(|row| row.version),
