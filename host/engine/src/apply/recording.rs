@@ -369,6 +369,10 @@ pub(super) fn check(bytes: &[u8]) -> u8 {
 }
 
 /// The sums of each byte by itself.
+#[expect(
+    clippy::indexing_slicing,
+    reason = "each byte has a place in the table"
+)]
 const SUMS: [u8; 256] = {
     let mut sums = [0; 256];
     let mut byte = 0;
