@@ -51,7 +51,7 @@ pub enum Rebuilt {
 pub(crate) type Prepare<'a> =
     dyn FnMut(Digest, Digest) -> Result<Result<Arc<Prepared>, String>, Error> + 'a;
 
-/// Is shown each version that has an event, with its state and its stored scopes.
+/// Is shown each version that has an event, with its state.
 pub(crate) type Watch<'a> = dyn FnMut(Version, &RunState) + 'a;
 
 /// Rebuilds a run. None: there is no such run any more.

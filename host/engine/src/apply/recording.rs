@@ -362,13 +362,36 @@ fn packed(taken: &[bool]) -> (u32, Vec<u8>) {
 
 /// CRC-8: it notices each change within eight bits in a row.
 pub(super) fn check(bytes: &[u8]) -> u8 {
-    bytes.iter().fold(0xff, |sum, byte| {
-        (0..8).fold(sum ^ byte, |sum, _| match sum & 0x80 {
-            0 => sum << 1,
-            _ => (sum << 1) ^ 0x07,
-        })
-    })
+    let next = |sum: u8, byte: &u8| SUMS.get(usize::from(sum ^ byte)).copied();
+    bytes
+        .iter()
+        .fold(0xff, |sum, byte| next(sum, byte).unwrap_or_default())
 }
+
+/// The sums of each byte by itself.
+#[expect(
+    clippy::indexing_slicing,
+    reason = "each byte has a place in the table"
+)]
+const SUMS: [u8; 256] = {
+    let mut sums = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let mut sum = byte as u8;
+        let mut bit = 0;
+        while bit < 8 {
+            sum = if sum & 0x80 == 0 {
+                sum << 1
+            } else {
+                (sum << 1) ^ 0x07
+            };
+            bit += 1;
+        }
+        sums[byte] = sum;
+        byte += 1;
+    }
+    sums
+};
 
 pub(super) fn corrupt(reason: &'static str) -> Corrupt {
     Corrupt {

@@ -6,6 +6,7 @@ use windlass_engine::RunState;
 use windlass_model::Digest;
 use windlass_store::Reader as _;
 use windlass_store::letters::{LetterBody, LetterQuery};
+use windlass_store::rows::BORN_VERSION;
 
 use super::World;
 use crate::rebuilding::{Rebuilt, rebuild};
@@ -80,10 +81,11 @@ impl World {
                 Some(Rebuilt::Same { .. }) => {}
                 Some(other) => return Err(format!("the events of {no}: {other:?}")),
             }
-            let after_birth = states.iter().skip(1);
-            for (version, written) in after_birth {
+            let born = states.get(&BORN_VERSION);
+            for (version, written) in states {
                 let made = made.range(..=*version).next_back();
-                if made.is_none_or(|(_, made)| made != written) {
+                let made = made.map(|(_, made)| &**made).or(born.map(|born| &**born));
+                if made != Some(&**written) {
                     return Err(format!("the events of {no} make another {version:?}"));
                 }
             }
