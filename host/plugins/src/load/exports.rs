@@ -39,7 +39,7 @@ pub(super) fn fault(exports: &[Export<'_>]) -> Option<String> {
                     faults.push(wrong_version(name, interface));
                 }
                 Some((_, needed)) => {
-                    // What is not known is left to the compiler.
+                    // Unknown functions are left to the compiler.
                     let there = there.as_ref()?;
                     functions.extend(there.iter().copied().filter(|name| needed.contains(name)));
                     faults.extend(lacking(name, needed, there));
