@@ -276,8 +276,7 @@ impl Folders {
             host.note(&file, None);
             let removed = host.registry().remove(&file);
             if let Some(digest) = removed.map(|plugin| plugin.digest).or(awaited) {
-                // The conflicts with a removed file may be over.
-                self.seen.retain(|_, seen| !seen.conflict);
+                self.end_conflicts();
                 on_event(LoadEvent::Removed { file, digest });
             }
         }
@@ -361,6 +360,10 @@ impl Folders {
         on_event: &mut dyn FnMut(LoadEvent),
     ) {
         let before = self.seen.remove(&file);
+        let awaited = before.as_ref().and_then(|seen| seen.awaited);
+        if awaited.is_some_and(|it| it != cold.digest) {
+            self.end_conflicts();
+        }
         let seen = Seen {
             stamp,
             suspect: None,
@@ -414,16 +417,20 @@ impl Folders {
             }
         };
         if !is_newest {
-            if let Ok(plugin) = result {
-                take_between(host, file, plugin, on_event);
+            if let Ok(plugin) = result
+                && take_between(host, file, plugin, on_event)
+            {
+                self.end_conflicts();
             }
             return;
         }
-        if result.is_err() {
-            // The conflicts with this file are over.
-            self.seen.retain(|_, seen| !seen.conflict);
-        }
         self.take_in(host, file, stamp, result, on_event);
+    }
+
+    /// Lets the next look load the files again that are in conflict: another file no longer offers
+    /// the same component.
+    fn end_conflicts(&mut self) {
+        self.seen.retain(|_, seen| !seen.conflict);
     }
 
     /// Takes in what loading a file has come to.
@@ -437,14 +444,21 @@ impl Folders {
     ) {
         let seen = self.seen.remove(&file);
         let mut failed = seen.as_ref().is_some_and(|seen| seen.failed);
+        let awaited = seen.as_ref().and_then(|seen| seen.awaited);
         let last = seen.and_then(|seen| seen.again);
         let mut again = None;
         let replaced = host.registry().file(&file);
         let loaded =
             loaded.and_then(|plugin| host.registry().insert(&file, &plugin).map(|()| plugin));
-        match loaded {
+        match &loaded {
             Ok(_) => host.queue.forget(&file),
             Err(_) => host.queue.skip(&file),
+        }
+        let now = loaded.as_ref().ok().map(|plugin| plugin.digest);
+        let before = replaced.as_ref().map(|plugin| plugin.digest);
+        let mut before = now.and(before).into_iter().chain(awaited);
+        if before.any(|it| now != Some(it)) {
+            self.end_conflicts();
         }
         let mut suspect = None;
         let conflict = loaded
@@ -491,18 +505,18 @@ impl Folders {
     }
 }
 
-/// Takes in a version of a file that was compiled while the file changed. What the looks have found
-/// out about the newest version stays.
+/// Takes in a version of a file that was compiled while the file changed, and returns whether it
+/// replaces another one. What the looks have found out about the newest version stays.
 fn take_between(
     host: &Host,
     file: PathBuf,
     plugin: Arc<Plugin>,
     on_event: &mut dyn FnMut(LoadEvent),
-) {
+) -> bool {
     let replaced = host.registry().file(&file).map(|plugin| plugin.digest);
     let digest = plugin.digest;
     if replaced == Some(digest) || host.registry().insert(&file, &plugin).is_err() {
-        return;
+        return false;
     }
     let failure = host.failures().remove(&file);
     on_event(LoadEvent::Loaded {
@@ -514,6 +528,7 @@ fn take_between(
         let kept = Some(digest);
         host.note(&file, Some(FileFailure { kept, ..failure }));
     }
+    replaced.is_some()
 }
 
 /// Records in the host which files cannot be loaded.

@@ -1,8 +1,10 @@
 //! Says why a component with these exports can neither execute nodes nor consume triggers.
+//!
+//! Nothing has to be compiled for it if the exports are known without.
 
 use wasmtime::Engine;
 use wasmtime::component::Component;
-use wasmtime::component::types::{ComponentInstance, ComponentItem};
+use wasmtime::component::types::ComponentItem;
 
 use crate::bindings::{VERSION, consumer, node};
 
@@ -11,26 +13,55 @@ const MAX_LISTED: usize = 8;
 
 /// The interfaces of which a component has to export one, each with its functions.
 const INTERFACES: [(&str, [&str; 2]); 2] = [
-    (node::INTERFACE, ["describe", "execute"]),
-    (consumer::INTERFACE, ["describe", "accept"]),
+    (node::INTERFACE, [DESCRIBE, "execute"]),
+    (consumer::INTERFACE, [DESCRIBE, "accept"]),
 ];
 
-/// The fault of a component whose exports have these names, if one is of another version of the
-/// contract, and none of this version. Nothing has to be compiled for it.
-pub(super) fn of_other_version(names: &[&str]) -> Option<String> {
-    let mut other = None;
-    for name in names {
-        let Some((interface, _)) = known(name) else {
-            continue;
-        };
-        let version = name.split_once('@').map_or("", |(_, version)| version);
-        let patch = version.strip_prefix(VERSION);
-        if patch.is_some_and(|patch| patch.starts_with('.')) {
-            return None;
+const DESCRIBE: &str = "describe";
+
+/// An export of a component.
+pub(super) enum Export<'a> {
+    /// An instance, with the names of its functions. None: they are not known.
+    Instance(&'a str, Option<Vec<&'a str>>),
+    Function(&'a str),
+    Other,
+}
+
+/// What a component with these exports lacks to be a plugin, and what it has instead. None if it
+/// lacks nothing, as far as its exports are known.
+pub(super) fn fault(exports: &[Export<'_>]) -> Option<String> {
+    let (mut faults, mut others, mut functions) = (Vec::new(), Vec::new(), Vec::new());
+    for export in exports {
+        match export {
+            Export::Instance(name, there) => match known(name) {
+                None => others.push(format!("`{name}`")),
+                Some((interface, _)) if !is_this_version(name) => {
+                    faults.push(wrong_version(name, interface));
+                }
+                Some((_, needed)) => {
+                    // Unknown functions are left to the compiler.
+                    let there = there.as_ref()?;
+                    functions.extend(there.iter().copied().filter(|name| needed.contains(name)));
+                    faults.extend(lacking(name, needed, there));
+                }
+            },
+            Export::Function(name) => others.push(format!("the function `{name}`")),
+            Export::Other => {}
         }
-        other.get_or_insert_with(|| wrong_version(name, interface));
     }
-    other
+    let works = functions.iter().any(|name| *name != DESCRIBE);
+    if works && functions.contains(&DESCRIBE) {
+        return None;
+    }
+    if !faults.is_empty() {
+        return Some(faults.join(", and "));
+    }
+    let (node, consumer) = (node::INTERFACE, consumer::INTERFACE);
+    let there = listed(&others, "nothing");
+    Some(format!(
+        "it exports neither a node executor (`{node}`) nor a trigger consumer (`{consumer}`), but \
+         {there}"
+    ))
 }
 
 /// The interface of the contract with this name, of any version.
@@ -47,50 +78,52 @@ fn wrong_version(name: &str, interface: &str) -> String {
     )
 }
 
-/// What a component lacks to be a plugin, and what it has instead.
-pub(super) fn missing(engine: &Engine, component: &Component) -> String {
-    let ty = component.component_type();
-    let (mut faults, mut others) = (Vec::new(), Vec::new());
-    for (name, item) in ty.exports(engine) {
-        match item.ty {
-            ComponentItem::ComponentInstance(instance) => match fault(engine, name, &instance) {
-                Some(fault) => faults.push(fault),
-                None => others.push(format!("`{name}`")),
-            },
-            ComponentItem::ComponentFunc(_) => others.push(format!("the function `{name}`")),
-            _ => {}
-        }
-    }
-    if !faults.is_empty() {
-        return faults.join(", and ");
-    }
-    let (node, consumer) = (node::INTERFACE, consumer::INTERFACE);
-    let there = listed(&others, "nothing");
-    format!(
-        "it exports neither a node executor (`{node}`) nor a trigger consumer (`{consumer}`), but \
-         {there}"
-    )
+/// Whether this is the name of an interface of the version of the contract that this host knows.
+fn is_this_version(name: &str) -> bool {
+    let version = name.split_once('@').map_or("", |(_, version)| version);
+    let patch = version.strip_prefix(VERSION);
+    patch.is_some_and(|patch| patch.starts_with('.'))
 }
 
-/// The fault of an exported interface of the contract. None: it is no such interface.
-fn fault(engine: &Engine, name: &str, instance: &ComponentInstance) -> Option<String> {
-    let (interface, functions) = known(name)?;
-    if name != *interface {
-        return Some(wrong_version(name, interface));
-    }
-    let exports = instance.exports(engine);
-    let there: Vec<&str> = exports
-        .filter(|(_, item)| matches!(item.ty, ComponentItem::ComponentFunc(_)))
-        .map(|(name, _)| name)
+/// As [`fault`], of a component that is compiled.
+pub(super) fn missing(engine: &Engine, component: &Component) -> String {
+    let ty = component.component_type();
+    let all: Vec<_> = ty.exports(engine).collect();
+    let instances: Vec<_> = all
+        .iter()
+        .map(|(_, item)| functions(engine, &item.ty))
         .collect();
-    let absent = functions.iter().filter(|name| !there.contains(name));
+    let exports = all.iter().zip(&instances);
+    let exports = exports.map(|((name, item), functions)| match (&item.ty, functions) {
+        (ComponentItem::ComponentFunc(_), _) => Export::Function(name),
+        (_, Some(functions)) => Export::Instance(name, Some(functions.clone())),
+        _ => Export::Other,
+    });
+    fault(&exports.collect::<Vec<_>>()).unwrap_or_else(|| "its exports do not fit".to_owned())
+}
+
+/// The names of the functions of an exported instance. None: it is none.
+fn functions<'a>(engine: &'a Engine, item: &'a ComponentItem) -> Option<Vec<&'a str>> {
+    let ComponentItem::ComponentInstance(instance) = item else {
+        return None;
+    };
+    let exports = instance.exports(engine);
+    let functions = exports.filter(|(_, item)| matches!(item.ty, ComponentItem::ComponentFunc(_)));
+    Some(functions.map(|(name, _)| name).collect())
+}
+
+/// The functions that a component lacks in an interface, and those that it has.
+fn lacking(name: &str, needed: &[&str], there: &[&str]) -> Option<String> {
+    let absent = needed.iter().filter(|name| !there.contains(name));
     let absent: Vec<String> = absent.map(|name| format!("`{name}`")).collect();
     let there: Vec<String> = there.iter().map(|name| format!("`{name}`")).collect();
-    Some(format!(
-        "its export `{name}` lacks {}, and has {}",
-        absent.join(" and "),
-        listed(&there, "no functions")
-    ))
+    (!absent.is_empty()).then(|| {
+        format!(
+            "its export `{name}` lacks {}, and has {}",
+            absent.join(" and "),
+            listed(&there, "no functions")
+        )
+    })
 }
 
 /// The first of these names.

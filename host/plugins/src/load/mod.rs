@@ -12,6 +12,7 @@ mod describe;
 pub(crate) mod engine;
 mod exports;
 mod functions;
+mod outline;
 pub(crate) mod report;
 mod shape;
 pub(crate) mod store;

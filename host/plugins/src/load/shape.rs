@@ -2,6 +2,7 @@
 
 use wasmparser::{Encoding, FunctionBody, Parser, Payload};
 
+use super::outline::Outline;
 use super::{exports, wrap};
 use crate::codes;
 use crate::error::Error;
@@ -53,8 +54,8 @@ fn survey(subject: &str, bytes: &[u8]) -> Result<Encoding, Error> {
     }
     let (mut encoding, mut parts, mut functions, mut items) = (None, 0_u64, 0_u64, 0_u64);
     let mut world = 0_usize;
-    // How many modules and components the payload is in, and the exports of the outermost one.
-    let (mut depth, mut exports) = (0_u32, Vec::new());
+    // How many modules and components the payload is in.
+    let (mut depth, mut outline) = (0_u32, Outline::default());
     for payload in Parser::new(0).parse_all(bytes) {
         let payload = payload.map_err(|error| malformed(format!("it is damaged: {error}")))?;
         match &payload {
@@ -76,14 +77,12 @@ fn survey(subject: &str, bytes: &[u8]) -> Result<Encoding, Error> {
             }
             other => items += count(other),
         }
+        if items <= MAX_ITEMS {
+            outline.read(depth, &payload);
+        }
         match &payload {
             Payload::ModuleSection { .. } | Payload::ComponentSection { .. } => depth += 1,
             Payload::End(_) => depth = depth.saturating_sub(1),
-            Payload::ComponentExportSection(section) if depth == 0 && items <= MAX_ITEMS => {
-                // A damaged one is left to the compiler.
-                let names = section.clone().into_iter().flatten();
-                exports.extend(names.map(|export| export.name.name));
-            }
             _ => {}
         }
         if world > MAX_WORLD_BYTES {
@@ -101,10 +100,15 @@ fn survey(subject: &str, bytes: &[u8]) -> Result<Encoding, Error> {
             return Err(Error::new(codes::TOO_COMPLEX, subject, message));
         }
     }
-    if let Some(message) = exports::of_other_version(&exports) {
-        return Err(Error::new(codes::NO_EXPORT, subject, message));
+    let encoding = encoding.ok_or_else(|| malformed("it has no header".to_owned()))?;
+    let exports = match encoding {
+        Encoding::Component => outline.exports(),
+        Encoding::Module => None,
+    };
+    match exports.and_then(|exports| exports::fault(&exports)) {
+        Some(message) => Err(Error::new(codes::NO_EXPORT, subject, message)),
+        None => Ok(encoding),
     }
-    encoding.ok_or_else(|| malformed("it has no header".to_owned()))
 }
 
 /// Checks the size of a function. A damaged one is left to the compiler.

@@ -313,3 +313,27 @@ fn the_same_component_in_two_files_is_compiled_once() {
     assert_eq!(held.loaded("y.wasm"), first);
     assert!(held.begun.try_recv().is_err(), "one was compiled twice");
 }
+
+#[test]
+fn a_conflict_ends_when_the_other_file_has_another_version() {
+    let mut held = Held::new();
+    held.write("a.wasm", &version(1));
+    held.look();
+    held.begins("a.wasm");
+    held.compile();
+    held.write("b.wasm", &version(2));
+    held.look();
+    held.begins("b.wasm");
+    held.compile();
+    let failure = held.rig.host.failures()[&held.dir.join("b.wasm")].clone();
+    assert_eq!(failure.error.code.as_str(), "WL-P013");
+    let mut later = version(1);
+    let number = later.windows(7).position(|part| part == b"\"1.0.0\"");
+    later[number.unwrap() + 1] = b'2';
+    held.write("a.wasm", &later);
+    held.look();
+    held.begins("a.wasm");
+    held.compile();
+    assert_eq!(held.loaded("b.wasm"), Some(digest(version(2))));
+    assert!(held.rig.host.failures().is_empty());
+}

@@ -143,7 +143,7 @@ fn a_component_that_does_not_load_is_not_stored() {
     assert_eq!(stored.count(), 0);
 }
 
-/// A component of a module with a function of so many bytes, and so many local variables.
+/// A node executor, and a module with a function of so many bytes, and so many local variables.
 fn function(bytes: usize, locals: u32) -> Vec<u8> {
     let leb = |mut value: usize| {
         let mut bytes = Vec::new();
@@ -165,7 +165,12 @@ fn function(bytes: usize, locals: u32) -> Vec<u8> {
         &section(3, &[1, 0]),
         &section(10, &code),
     ];
-    [b"\0asm\x0d\0\x01\0", &section(1, &module.concat())[..]].concat()
+    let node = r#"(component (core module $m (func (export "f")))
+        (core instance $i (instantiate $m))
+        (func $f (canon lift (core func $i "f")))
+        (instance $node (export "describe" (func $f)) (export "execute" (func $f)))
+        (export "windlass:node/node@0.1.0" (instance $node)))"#;
+    [wat::parse_str(node).unwrap(), section(1, &module.concat())].concat()
 }
 
 #[test]

@@ -1,10 +1,11 @@
 //! The version of the contract, what a failure carries, and checks of configurations.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use windlass_model::{Class, Origin, Position};
-use windlass_plugins::{Configured, Plugin};
+use windlass_plugins::{CompileReport, Configured, Plugin};
 
 use crate::rig::{Rig, call, failure, secrets};
 
@@ -64,6 +65,16 @@ fn details_contain_no_secret() {
     );
 }
 
+/// A component with these parts and the exports of a node executor.
+fn node(parts: &str) -> String {
+    let exports = r#"(core module $m (func (export "f")))
+        (core instance $i (instantiate $m))
+        (func $f (canon lift (core func $i "f")))
+        (instance $node (export "describe" (func $f)) (export "execute" (func $f)))
+        (export "windlass:node/node@0.1.0" (instance $node))"#;
+    format!("(component {parts} {exports})")
+}
+
 #[test]
 fn a_component_for_a_later_version_is_refused_in_words() {
     let rig = Rig::new();
@@ -78,12 +89,12 @@ fn a_component_for_a_later_version_is_refused_in_words() {
         "it exports `windlass:node/node@0.3.0`, and this host knows version 0.1: use a newer host",
     );
     check(
-        r#"(component (import "windlass:context/context@0.3.0" (instance)))"#,
+        &node(r#"(import "windlass:context/context@0.3.0" (instance))"#),
         "WL-P006",
         "it imports `windlass:context/context@0.3.0`, and this host offers version 0.1: use a newer host",
     );
     check(
-        r#"(component (import "windlass:log/log@0.10.0" (instance)))"#,
+        &node(r#"(import "windlass:log/log@0.10.0" (instance))"#),
         "WL-P006",
         "and this host offers version 0.1",
     );
@@ -92,15 +103,21 @@ fn a_component_for_a_later_version_is_refused_in_words() {
 #[test]
 fn an_asynchronous_component_is_refused_with_the_option_that_it_needs() {
     let rig = Rig::new();
-    let wat = "(component (core func (canon task.cancel)))";
-    let error = rig.wat(wat).unwrap_err();
+    let error = rig
+        .wat(&node("(core func (canon task.cancel))"))
+        .unwrap_err();
     assert_eq!(error.code.as_str(), "WL-P004", "{error}");
     assert!(error.message.contains("`--sync`"), "{error}");
 }
 
 #[test]
-fn a_component_with_other_exports_is_refused_with_its_exports() {
-    let rig = Rig::new();
+fn a_component_with_other_exports_is_refused_with_its_exports_and_not_compiled() {
+    let rig = Rig::with(|options| {
+        options.compiling = Some(CompileReport {
+            after: Duration::ZERO,
+            tell: Arc::new(|compiling| panic!("{compiling:?}")),
+        });
+    });
     let check = |wat: &str, expected: &str| {
         let error = rig.wat(wat).unwrap_err();
         assert_eq!(error.code.as_str(), "WL-P005", "{error}");
@@ -149,6 +166,30 @@ fn a_component_with_other_exports_is_refused_with_its_exports() {
         ),
         "lacks `describe`, and has `execute`",
     );
+    // As `wit-component` writes it: the instance is that of a component inside.
+    check(
+        &with(
+            r#"(component $c (import "f" (func $g (result string))) (export "describe" (func $g)))
+               (instance $node (instantiate $c (with "f" (func $f))))
+               (export "windlass:node/node@0.1.0" (instance $node))"#,
+        ),
+        "lacks `execute`, and has `describe`",
+    );
+    // An instance whose functions only the compiler knows.
+    let rig = Rig::new();
+    let error = rig
+        .wat(&with(
+            r#"(component $c (import "f" (func $g (result string)))
+                 (instance $n (export "describe" (func $g)))
+                 (export "n" (instance $n)))
+               (instance $x (instantiate $c (with "f" (func $f))))
+               (alias export $x "n" (instance $n))
+               (export "windlass:node/node@0.1.0" (instance $n))"#,
+        ))
+        .unwrap_err();
+    assert_eq!(error.code.as_str(), "WL-P005", "{error}");
+    let lacks = "lacks `execute`, and has `describe`";
+    assert!(error.message.ends_with(lacks), "{error}");
     let error = rig
         .wat(&with(
             r#"(instance $node (export "describe" (func $f)) (export "execute" (func $f)))
