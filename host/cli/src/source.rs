@@ -72,6 +72,13 @@ pub(crate) fn problems(name: String, text: Arc<str>, diagnostics: Vec<Diagnostic
     }
 }
 
+/// Diagnostics of a host, which knows no places in the text.
+pub(crate) fn located(name: String, text: Arc<str>, mut found: Vec<Diagnostic>) -> Problems {
+    let map = windlass_model::file::read(&text, &name).map;
+    found.iter_mut().for_each(|it| map.locate(it));
+    problems(name, text, found)
+}
+
 /// An answer of a host, shown in the text if it is about the text.
 pub(crate) fn place(name: String, text: &Arc<str>, error: anyhow::Error) -> anyhow::Error {
     match error.downcast::<Expected>() {
@@ -79,14 +86,9 @@ pub(crate) fn place(name: String, text: &Arc<str>, error: anyhow::Error) -> anyh
             problems: Some(found),
             note,
             ..
-        }) => {
-            let map = windlass_model::file::read(text, &name).map;
-            let mut diagnostics = found.diagnostics;
-            diagnostics.iter_mut().for_each(|it| map.locate(it));
-            Expected::of_file(problems(name, Arc::clone(text), diagnostics))
-                .note(note)
-                .into()
-        }
+        }) => Expected::of_file(located(name, Arc::clone(text), found.diagnostics))
+            .note(note)
+            .into(),
         Ok(other) => other.into(),
         Err(error) => error,
     }

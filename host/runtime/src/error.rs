@@ -14,7 +14,7 @@ pub enum Error {
     #[error(transparent)]
     Store(#[from] windlass_store::Error),
     /// The definition is wrong, with all its mistakes.
-    #[error("the workflow has {} mistake(s)", .0.len())]
+    #[error("the workflow has {}", counted(.0.len()))]
     Definition(Vec<Diagnostic>),
     /// No run of a published workflow can begin on the current plugins. It may on later ones.
     #[error("workflow `{workflow}` cannot run now: {}", first(.mistakes))]
@@ -102,6 +102,13 @@ pub enum Error {
     /// A thread or the tokio runtime could not be started.
     #[error("cannot start: {0}")]
     Start(#[from] std::io::Error),
+}
+
+fn counted(mistakes: usize) -> String {
+    match mistakes {
+        1 => "a mistake".to_owned(),
+        _ => format!("{mistakes} mistakes"),
+    }
 }
 
 /// The first of several mistakes, and how many more there are.

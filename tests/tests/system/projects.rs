@@ -92,6 +92,13 @@ nodes:
 output: '{{ nodes.shout.output.text }}'
 ";
 
+/// It reads a variable that no node sets.
+const UNSET: &str = "
+workflow: unset
+nodes:
+  take: { set: { x: '{{ vars.y }}' } }
+";
+
 #[test]
 fn an_author_gets_from_nothing_to_a_mended_workflow_by_the_commands_that_are_printed() {
     let user = User::new();
@@ -168,6 +175,9 @@ fn an_author_gets_from_nothing_to_a_mended_workflow_by_the_commands_that_are_pri
     until_said(&dev, "WL-P001");
     std::fs::write(&plugin, &bytes).expect("a file can be written");
     until_said(&dev, "plugins/shout.wasm: mended;");
+    write(&file("unset.yaml"), UNSET);
+    until_said(&dev, "nothing sets the variable `y`");
+    until_said(&dev, "workflows/unset.yaml:4:21");
     write(&file("bad.yaml"), "workflow: bad\n");
     until_said(&dev, "error: workflows/bad.yaml has");
     std::fs::remove_file(file("bad.yaml")).expect("it is there");

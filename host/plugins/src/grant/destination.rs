@@ -175,8 +175,7 @@ pub(crate) fn refusal(package: &str, grants: &[Grant], file: &str, url: &Url) ->
     let help = match grants {
         [] => format!("write into {file}:\n[plugins.grants.{package}]\nhttp = [\"{wanted}\"]"),
         _ => format!(
-            "add it in {file} to the list of the section [plugins.grants.{package}]:\nhttp = [\
-             …, \"{wanted}\"]"
+            "add it to the list in {file}:\n[plugins.grants.{package}]\nhttp = […, \"{wanted}\"]"
         ),
     };
     Refusal {

@@ -162,7 +162,7 @@ impl FolderReport for Files {
             let text = std::fs::read_to_string(file).unwrap_or_default();
             warn(
                 &self.screen.output,
-                &source::problems(name, text.into(), warnings),
+                &source::located(name, text.into(), warnings),
             );
         }
         for (file, workflow) in &found.same {

@@ -112,16 +112,17 @@ fn say_reloaded(screen: Screen, done: Result<Reloaded, Expected>) {
         Ok(Reloaded { applied, restart }) => {
             let event = json!({ "event": "settings", "applied": applied, "restart": restart });
             screen.say(&event, |paint| {
-                let taken = match applied.as_slice() {
-                    [] => String::new(),
-                    keys => format!(" taken: {}", keys.join(", ")),
-                };
-                let mut text = format!("{} settings:{taken}", paint.good('✓'));
+                let mut lines = Vec::new();
+                if !applied.is_empty() {
+                    let keys = applied.join(", ");
+                    lines.push(format!("{} settings taken: {keys}", paint.good('✓')));
+                }
                 if !restart.is_empty() {
                     let keys = restart.join(", ");
-                    text.push_str(&paint.warning(format!(" needs a restart: {keys}")));
+                    let mark = paint.warning('-');
+                    lines.push(format!("{mark} settings that need a restart: {keys}"));
                 }
-                text
+                lines.join("\n")
             });
         }
         Err(error) => {

@@ -123,7 +123,7 @@ impl Reload {
 /// on this machine.
 fn refused(api: &Api, failed: &Value) -> anyhow::Result<Expected> {
     let file = answer::text(failed, "file")?;
-    let mut found = mistakes(failed, "errors");
+    let found = mistakes(failed, "errors");
     if found.is_empty() {
         let code = Code::read(answer::text(failed, "code")?);
         let message = answer::text(failed, "message")?;
@@ -131,9 +131,7 @@ fn refused(api: &Api, failed: &Value) -> anyhow::Result<Expected> {
     }
     let read = api.is_here().then(|| source::text(Path::new(file)).ok());
     let (_, content) = read.flatten().unwrap_or_default();
-    let map = windlass_model::file::read(&content, file).map;
-    found.iter_mut().for_each(|found| map.locate(found));
-    let problems = source::problems(file.to_owned(), content, found);
+    let problems = source::located(file.to_owned(), content, found);
     Ok(Expected::of_file(problems))
 }
 
