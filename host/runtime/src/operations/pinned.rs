@@ -3,7 +3,6 @@
 //! Bounds: the uses of one definition.
 
 use windlass_model::Digest;
-use windlass_store::Reader as _;
 use windlass_store::rows::RunRow;
 
 use super::reach::Operations;
