@@ -57,12 +57,16 @@ const journeys = {
     const result = await host.result(id);
     check(result.output === 12, `the output is ${JSON.stringify(result.output)}`);
     await page.locator("aside .status", { hasText: "Completed" }).first().waitFor();
-    // A retry that comes from elsewhere is seen, too.
-    await host.ask("POST", `/api/v1/runs/${id}/retry`, { from: "price", input: { price: 14 } });
-    await host.result(id);
-    await page.getByRole("region", { name: "Output, content" }).getByText("14").waitFor();
     await visit.open(`runs/${id}?node=price`);
     await page.getByRole("region", { name: "Input, content" }).getByText("12").waitFor();
+    // A retry that comes from elsewhere is seen, too.
+    const other = await host.start("order", { order: 18 });
+    await host.result(other);
+    await visit.open(`runs/${other}?node=price`);
+    await page.locator(".title .status", { hasText: "Failed" }).waitFor();
+    await host.ask("POST", `/api/v1/runs/${other}/retry`, { from: "price", input: { price: 14 } });
+    await page.locator(".title .status", { hasText: "Completed" }).waitFor();
+    await page.getByRole("region", { name: "Output, content" }).getByText("14").waitFor();
     await visit.end();
   },
 

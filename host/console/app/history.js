@@ -13,6 +13,7 @@ import { ms } from "./time.js";
  * @property {number} took_us
  * @property {any} failure
  * @property {string[]} skipped
+ * @property {{ list: string, item: number[] }} [scope] the item of a for-each around it
  * @property {number} from epoch milliseconds
  * @property {number} to epoch milliseconds
  *
