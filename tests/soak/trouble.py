@@ -33,8 +33,8 @@ def options():
     return parser.parse_args()
 
 
-def one(name, node, **more):
-    return {"workflow": name, "nodes": {"n": node}, **more}
+def one(workflow, name, node, **more):
+    return {"workflow": workflow, "nodes": {name: node}, **more}
 
 
 def workflows(node, dead):
@@ -43,16 +43,17 @@ def workflows(node, dead):
     retry = {"max-attempts": 3, "delay": "200ms", "classes": ["retryable"]}
     said = {"use": "text/template@1", "with": {"template": "n is {{ n }}"}, "input": {"n": 1}}
     found = [
-        one("fine", said),
-        one("refused", {"fail": "the card of {{ input.customer }} is refused"}),
-        one("mistaken", {"set": {"total": "{{ input.orders[3].totl }}"}}),
-        one("jq", {"use": "data/jq@1", "with": {"filter": "error(\"no stock\")"}, "input": 1}),
-        one("unreachable", {**request, "retry": retry}),
-        one("forgotten", {"event": "never", "wait-timeout": "1s"}),
-        one("trapping", {"use": node}),
-        one("caller", {"workflow": "refused", "input": "{{ input }}"}),
-        one("signed", said, triggers={"push": {"http": {"path": "/signed", "verify": {"github": {"secret": "hook"}}}}}),
-        one("nightly", {"fail": "no report"}, triggers={"night": {"every": "20s"}}),
+        one("fine", "say", said),
+        one("refused", "refuse", {"fail": "the card of {{ input.customer }} is refused"}),
+        one("mistaken", "sum", {"set": {"total": "{{ input.orders[3].totl }}"}}),
+        one("jq", "filter", {"use": "data/jq@1", "with": {"filter": "error(\"no stock\")"}, "input": 1}),
+        one("unreachable", "ask", {**request, "retry": retry}),
+        one("forgotten", "wait", {"event": "never", "wait-timeout": "1s"}),
+        one("trapping", "trap", {"use": node}),
+        one("caller", "call", {"workflow": "refused", "input": "{{ input }}"}),
+        one("signed", "say", said, triggers={"push": {"http": {"path": "/signed", "verify": {"github": {"secret": "hook"}}}}}),
+        one("called", "say", said, triggers={"push": {"http": {"path": "/called"}}}),
+        one("nightly", "report", {"fail": "no report"}, triggers={"night": {"every": "20s"}}),
     ]
     return {workflow["workflow"]: workflow for workflow in found}
 
@@ -114,6 +115,17 @@ class Trouble:
 
         return starting
 
+    def called(self, client, number):
+        status, content, _ = client.call("POST", "/hooks/called", {"n": number})
+        self.count("call of a hook", status, code_of(content) if status >= 400 else "-")
+
+    def retried(self, client, _number):
+        """An operator retries the newest run that found no server, in vain."""
+        status, content, _ = client.call("GET", "/api/v1/runs?workflow=unreachable&status=faulted&limit=1")
+        for run in content["items"] if status == 200 else []:
+            status, content, _ = client.call("POST", f"/api/v1/runs/{run['id']}/retry", {})
+            self.count("retry", status, code_of(content) if status >= 400 else "-")
+
     def flood(self, client, number):
         """Requests that are refused: unknown paths, signatures, bodies that are no JSON or too large."""
         forms = [
@@ -165,6 +177,8 @@ class Trouble:
             self.each(1, self.start("unreachable")),
             self.each(1, self.start("forgotten")),
             self.each(2, self.start("trapping")),
+            self.each(0.2, self.called),
+            self.each(5, self.retried),
             self.each(share, self.flood),
             self.each(share * 3, self.replaced),
             self.each(share * 7, self.dead_database),
