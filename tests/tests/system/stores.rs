@@ -361,7 +361,7 @@ fn a_state_that_its_events_do_not_make_is_found() {
 fn a_run_whose_definition_is_gone_is_named() {
     let place = used();
     let connection = rusqlite::Connection::open(place.store()).expect("it is a database");
-    let gone = "PRAGMA foreign_keys = OFF; UPDATE pins SET json = '{}'";
+    let gone = "PRAGMA foreign_keys = OFF; UPDATE pins SET json = x'7b7d'";
     connection.execute_batch(gone).expect("it can be written");
     drop(connection);
     let (_, counts) = replayed(&place);
