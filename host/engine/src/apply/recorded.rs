@@ -6,15 +6,15 @@
 use serde::de::DeserializeOwned;
 use windlass_model::{ExecutionNo, Failure, Seq, TriggerType, Version};
 
+use super::Event;
 use super::judging::Way;
 use super::recording::{
     ADMITTED, AFRESH, AGAIN, Altered, BEGUN, BROKEN, CANCEL, CANCEL_NODE, CHILD, DONE,
-    DONE_IN_PART, ENDS_BRANCH, ENDS_RUN, FAILED, HANDLED, ITEMS, KIND, LATER, LISTED, LOST, OUTPUT,
-    PAUSE, REFUTED, REOPENED, REPEAT, RETRY, Recording, STEPS, SUSPENDED, TIMED_OUT, UNPAUSE, WAIT,
-    WireReopening, check, corrupt,
+    DONE_IN_PART, ENDS_BRANCH, ENDS_RUN, FAILED, HANDLED, ITEMS, KIND, LATER, LISTED, LOST,
+    NO_LIMIT, OUTPUT, PAUSE, REFUTED, REOPENED, REPEAT, RETRY, Recording, STEPS, SUSPENDED,
+    TIMED_OUT, UNPAUSE, WAIT, WireReopening, check, corrupt,
 };
 use super::reopen::Reopening;
-use super::{Event, MAX_STEPS};
 use crate::graph::{Graph, NodeIx};
 use crate::state::{Corrupt, Open, Renumber, Round, RunState, WireFailure, WirePayload, one};
 
@@ -98,7 +98,7 @@ impl Recorded {
         let items: Vec<(u32, WireFailure)> = flagged(flags & ITEMS, rest)?.unwrap_or_default();
         let items = items.into_iter();
         let output: Option<Option<WireFailure>> = flagged(flags & OUTPUT, rest)?;
-        let max_steps = flagged(flags & STEPS, rest)?.unwrap_or(MAX_STEPS);
+        let max_steps = flagged(flags & STEPS, rest)?.unwrap_or(NO_LIMIT);
         let admitted: Vec<(Seq, NodeIx, u8)> = flagged(flags & ADMITTED, rest)?.unwrap_or_default();
         let admitted = admitted.into_iter().map(|(seq, node, kind)| {
             let kind = TriggerType::from_stored(kind);

@@ -10,14 +10,14 @@
 
 use serde::{Deserialize, Serialize};
 use windlass_model::{
-    BlobRef, Body, Digest, ExecutionNo, Failure, Payload, Seq, TriggerType, Version,
+    BlobRef, Body, Digest, ExecutionNo, Failure, Payload, Seq, Status, TriggerType, Version,
 };
 
+use super::Event;
 use super::judging::{Judged, Judgement, Way};
 use super::reopen::Reopening;
-use super::{Event, MAX_STEPS};
 use crate::graph::NodeIx;
-use crate::state::{Corrupt, Open, WireFailure, WirePayload};
+use crate::state::{Corrupt, Open, RunState, WireFailure, WirePayload};
 
 /// The kinds: the lower bits of the first byte. Those up to [`LISTED`] belong to an execution.
 pub(super) const DONE: u8 = 0;
@@ -56,6 +56,9 @@ pub(super) const OUTPUT: u8 = 1 << 1;
 pub(super) const STEPS: u8 = 1 << 2;
 pub(super) const AFRESH: u8 = 1 << 3;
 pub(super) const ADMITTED: u8 = 1 << 4;
+
+/// The limit of executions in place of one that had no part in the step.
+pub(super) const NO_LIMIT: u64 = u64::MAX;
 
 /// The bytes that the usual event takes at most.
 const USUAL: usize = 16;
@@ -136,14 +139,14 @@ impl Recording {
 
     /// The event of version 0, for a run that began at another time than it was created.
     pub fn begun(begin_ms: i64) -> Self {
-        let mut new = Self::new((begin_ms, MAX_STEPS));
+        let mut new = Self::new((begin_ms, NO_LIMIT));
         new.bytes.push(BEGUN);
         new
     }
 
     /// In place of the events of a run up to a version: they are not known.
     pub fn lost() -> Self {
-        let mut new = Self::new((0, MAX_STEPS));
+        let mut new = Self::new((0, NO_LIMIT));
         new.bytes.push(LOST);
         new
     }
@@ -269,6 +272,17 @@ impl Recording {
         }
     }
 
+    /// Leaves out the limit of executions if it had no part in the step that led to this state: a run
+    /// over its limit fails.
+    #[must_use]
+    pub fn after(mut self, state: &RunState) -> Self {
+        let failed = matches!(state.status, Status::Faulted | Status::Cancelled);
+        if !failed && !state.is_undoing() {
+            self.max_steps = NO_LIMIT;
+        }
+        self
+    }
+
     /// Encodes the event that leads to this version. `started_ms`: the beginning of the execution
     /// with whose record it is stored, in epoch milliseconds; 0 without a record.
     pub fn encode(mut self, version: Version, started_ms: i64) -> Vec<u8> {
@@ -277,7 +291,7 @@ impl Recording {
         let mut set = |flag: u8, on: bool| flags |= if on { flag } else { 0 };
         set(ITEMS, !rare.items.is_empty());
         set(OUTPUT, rare.output.is_some());
-        set(STEPS, self.max_steps != MAX_STEPS);
+        set(STEPS, self.max_steps != NO_LIMIT);
         set(AFRESH, self.afresh);
         set(ADMITTED, !rare.admitted.is_empty());
         self.bytes.push(flags);

@@ -165,6 +165,7 @@ fn the_usual_event_takes_six_bytes() {
     let judged = judge(&graph, open, &event, &cx).expect("nothing interrupts it");
     let recording = Recording::of(&event, &judged, None, (cx.now_ms, MAX_STEPS));
     let recording = recording.expect("it is a step");
+    let recording = recording.after(&state);
     let bytes = recording.encode(Version(1_000), 1_700_000_000_000);
     assert_eq!(bytes.len(), 6, "{bytes:?}");
 }

@@ -455,6 +455,7 @@ pub(crate) fn apply_whole(
         started_ms: STARTED_MS,
         failure: refuted.or(failure.as_ref()),
     });
+    let recording = recording.after(state);
     replayed(graph, before, recording, carrier, (state, &commands));
     Ok(commands)
 }
@@ -501,7 +502,7 @@ pub(crate) fn reopened(
         supplied: Vec::new(),
     };
     let event = Recording::reopened(how, Some(altered.clone()), (0, MAX_STEPS));
-    let bytes = event.encode(Version(300), 0);
+    let bytes = event.after(after).encode(Version(300), 0);
     let read = Recorded::decode(&bytes, None).expect("the event can be read");
     assert_eq!(read.altered(), Some(&altered));
     read.refit(old, new, &mut before).expect("the state fits");

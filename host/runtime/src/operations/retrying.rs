@@ -200,8 +200,8 @@ impl OperationsInner {
         let seq = state.next_seq;
         let to = altered.map(|altered| altered.event(supplied));
         let event = Recording::reopened(&how, to, (at_ms, cx.max_steps));
-        let event = event.encode(Version(row.version.0 + 1), 0);
         let commands = reopen(graph, &mut state, how, &cx).map_err(|closed| why(row.id, closed))?;
+        let event = event.after(&state).encode(Version(row.version.0 + 1), 0);
         let mut detail = serde_json::json!({
             "from": retry.from,
             "edited": retry.input.is_some(),

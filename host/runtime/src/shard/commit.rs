@@ -206,6 +206,7 @@ impl OwnedRun {
         let fence = self.fence();
         self.version.0 += 1;
         if let Some(event) = step.event.take() {
+            let event = event.after(&self.state);
             match runs.first_mut().filter(|_| has_record) {
                 Some(row) => row.event = event.encode(self.version, row.started_ms).into(),
                 None => {
