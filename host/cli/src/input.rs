@@ -52,6 +52,24 @@ pub(crate) fn parse_for(arguments: &[String], schema: Option<&Value>) -> Result<
     Ok(result.unwrap_or_else(|| Value::Object(Map::new())))
 }
 
+/// Whether each argument is `key=value`.
+pub(crate) fn are_pairs(arguments: &[String]) -> bool {
+    arguments.iter().all(|argument| {
+        pair(argument).is_some() && serde_json::from_str::<Value>(argument).is_err()
+    })
+}
+
+/// The second value over the first one, if both are objects; otherwise the second one.
+pub(crate) fn merged(into: Value, from: Value) -> Value {
+    match (into, from) {
+        (Value::Object(mut into), Value::Object(from)) => {
+            merge(&mut into, from);
+            Value::Object(into)
+        }
+        (_, from) => from,
+    }
+}
+
 /// Merges objects key by key; any other value replaces the earlier one.
 fn merge(into: &mut Map<String, Value>, from: Map<String, Value>) {
     for (key, value) in from {
@@ -250,6 +268,25 @@ mod tests {
             Ok(json!({"a": {"b": 2}})),
         );
         check(&["empty="], Ok(json!({"empty": ""})));
+    }
+
+    #[test]
+    fn pairs_change_members_of_a_value() {
+        let check = |arguments: &[&str], expected: Option<Value>| {
+            let arguments: Vec<_> = arguments.iter().map(|&text| text.to_owned()).collect();
+            let present = json!({ "amount": "1.200", "card": { "no": 7, "of": "Ada" } });
+            let changed =
+                are_pairs(&arguments).then(|| merged(present, parse(&arguments).unwrap()));
+            assert_eq!(changed, expected, "{arguments:?}");
+        };
+        let card = json!({ "no": 8, "of": "Ada" });
+        check(
+            &["amount=1200", "card.no=8"],
+            Some(json!({ "amount": 1200, "card": card })),
+        );
+        check(&["amount=1200", "{}"], None);
+        check(&["\"a=b\""], None);
+        check(&["@a=b"], None);
     }
 
     #[test]

@@ -85,6 +85,10 @@ pub enum Error {
     /// An administrator has paused the process.
     #[error("the host is paused and takes no new work")]
     Paused,
+    /// A fence of the store refused a write: the membership of this process has ended, and it joins
+    /// again.
+    #[error("the host has lost its membership in its store, and joins again")]
+    NoLease,
     /// Data in the store cannot be decoded.
     #[error("{0}")]
     Unreadable(String),
@@ -120,13 +124,9 @@ fn first(mistakes: &[Diagnostic]) -> String {
     }
 }
 
-/// A verb without a fence was fenced off: the membership of this process has ended, or the store is
-/// at fault.
 impl From<Fenced> for Error {
     fn from(Fenced: Fenced) -> Self {
-        let message = "a fence of the store refused the write: the membership of this process has \
-                       ended, or a row of the store has changed";
-        Self::Store(windlass_store::Error::new(Code::new("WL-X001"), message))
+        Self::NoLease
     }
 }
 
@@ -205,6 +205,7 @@ impl Error {
             Self::Draining => crate::codes::DRAINING,
             Self::Unreadable(_) => crate::codes::STATE_UNREADABLE,
             Self::Archive { .. } => crate::codes::ARCHIVE,
+            Self::NoLease => Code::new("WL-H017"),
             Self::Setup(_) | Self::Start(_) => Code::new("WL-X001"),
         }
     }

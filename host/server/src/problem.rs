@@ -318,6 +318,10 @@ fn of_runtime(error: &windlass_runtime::Error) -> Box<Problem> {
         Error::NoWorkflow { near, .. } => new(StatusCode::NOT_FOUND).maybe(near.clone()),
         Error::Refused { help, .. } => new(StatusCode::UNPROCESSABLE_ENTITY).maybe(help.clone()),
         Error::Draining | Error::Paused => new(StatusCode::SERVICE_UNAVAILABLE),
+        Error::NoLease => {
+            tracing::warn!(%code, %error, "the store could not answer a request");
+            new(StatusCode::SERVICE_UNAVAILABLE)
+        }
         Error::Plugins(_) if error.is_compiling() => new(StatusCode::SERVICE_UNAVAILABLE)
             .help("send it again when the plugin is compiled; `/readyz` shows how many are left"),
         Error::Plugins(error) => {
@@ -359,5 +363,19 @@ impl IntoResponse for Box<Problem> {
     fn into_response(self) -> Response {
         let body = self.clone();
         self.with_body(&body)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_without_a_lease_is_no_bug_and_its_client_comes_again() {
+        let problem = Box::<Problem>::from(windlass_runtime::Error::NoLease);
+        let code = codes::NO_LEASE.to_string();
+        assert_eq!((problem.status, &problem.code), (503, &code));
+        let answer = problem.into_response();
+        assert!(answer.headers().contains_key(header::RETRY_AFTER));
     }
 }

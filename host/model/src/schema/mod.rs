@@ -323,15 +323,7 @@ impl Schema {
                 let left = MISTAKES.saturating_sub(out.len());
                 for name in unexpected.iter().take(left) {
                     let place = Place::at(format!("{pointer}/{}", escape(name)));
-                    let message = format!("there is no property `{}`", clipped(name));
-                    let mut diagnostic = Diagnostic::new(codes::SCHEMA_UNKNOWN, message, place);
-                    diagnostic.help =
-                        did_you_mean(name, known.iter().copied()).or_else(|| match known.len() {
-                            0 => None,
-                            1 => Some(format!("there is only {}", list(&known))),
-                            _ => Some(format!("there are {}", list(&known))),
-                        });
-                    out.push(diagnostic);
+                    out.push(unknown(name, &known, place));
                 }
             }
             ValidationErrorKind::Required { property } => {
@@ -359,6 +351,18 @@ impl Schema {
         let properties = self.plan.part(part).properties.keys();
         properties.map(AsRef::as_ref).collect()
     }
+}
+
+/// The mistake of a member that its object does not have; `known` are those that it has.
+pub fn unknown(name: &str, known: &[&str], place: Place) -> Diagnostic {
+    let message = format!("there is no property `{}`", clipped(name));
+    let mut diagnostic = Diagnostic::new(codes::SCHEMA_UNKNOWN, message, place);
+    diagnostic.help = did_you_mean(name, known.iter().copied()).or_else(|| match known.len() {
+        0 => None,
+        1 => Some(format!("there is only {}", list(known))),
+        _ => Some(format!("there are {}", list(known))),
+    });
+    diagnostic
 }
 
 /// The name that JSON Schema gives to the type of a value; a whole number is a `number`, too.

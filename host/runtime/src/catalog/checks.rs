@@ -9,9 +9,8 @@ use serde_json::Value;
 use windlass_engine::expr::{Constants, known_parts};
 use windlass_model::codes::SCHEMA_UNKNOWN;
 use windlass_model::definition::{NodeKind, UseRef};
-use windlass_model::nearest::did_you_mean;
-use windlass_model::schema::Schema;
 use windlass_model::schema::members::{Found, Into, follow};
+use windlass_model::schema::{self, Schema};
 use windlass_model::{Definition, Diagnostic, Digest, Place, Position, secrets};
 use windlass_plugins::{Configured, Finding, NodeType, Plugin};
 
@@ -70,11 +69,9 @@ impl Configuration<'_> {
             let Found::Closed { known, .. } = found else {
                 continue;
             };
-            let message = format!("there is no property `{name}`");
+            let known: Vec<&str> = known.iter().map(String::as_str).collect();
             let place = Place::at(format!("{}{pointer}", self.pointer));
-            let mut diagnostic = Diagnostic::new(SCHEMA_UNKNOWN, message, place);
-            diagnostic.help = did_you_mean(name, known.iter().map(String::as_str));
-            wrong.push(diagnostic);
+            wrong.push(schema::unknown(name, &known, place));
         }
         wrong
     }

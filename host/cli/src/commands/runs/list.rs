@@ -101,6 +101,10 @@ pub(super) const COLUMNS: [&str; 7] = [
     "failure",
 ];
 
+/// What may be wrong with a tag or a correlation that no run has.
+const WHOLE: &str = "No run has it. A tag and a correlation are searched by their whole text, with \
+    its capital letters; `windlass workflow show NAME` shows the tags that runs get.";
+
 /// The runs that a search has found.
 #[derive(Default)]
 struct Found {
@@ -119,12 +123,16 @@ impl Arguments {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let api = context.api()?;
         let output = &context.output;
+        let by_words = !self.tag.is_empty() || self.correlation.is_some();
         let found = self.search(&api, output.is_text())?;
         output.list(&found.runs, || {
             let rows: Vec<_> = found.runs.iter().map(in_columns).collect();
             columns_of(&rows, &COLUMNS.map(|key| (key, key)))
         })?;
         found.note(output);
+        if by_words && output.is_text() && found.runs.is_empty() && found.next.is_none() {
+            output.note(WHOLE);
+        }
         Ok(Exit::Done)
     }
 

@@ -40,8 +40,8 @@ pub(crate) struct Arguments {
         conflicts_with = "conditions"
     )]
     input: Vec<String>,
-    /// Another input for the run: JSON, @FILE or KEY=VALUE; may be repeated, and is merged. Completed
-    /// nodes keep their outputs
+    /// Another input for the run: JSON or @FILE; KEY=VALUE alone changes members of the present input.
+    /// May be repeated, and is merged. Completed nodes keep their outputs
     #[arg(long, value_name = "INPUT", conflicts_with = "conditions")]
     run_input: Vec<String>,
     /// Continue with another version of the workflow, on the current plugins: `latest` for the
@@ -68,9 +68,8 @@ impl Arguments {
         if !self.input.is_empty() {
             members.insert("input".to_owned(), input::parse(&self.input)?);
         }
-        if !self.run_input.is_empty() {
-            members.insert("run_input".to_owned(), input::parse(&self.run_input)?);
-        }
+        // A mistake is told before the run is looked up.
+        let run_input = input::parse(&self.run_input)?;
         if let Some(definition) = &self.definition {
             members.insert("definition".to_owned(), Value::from(definition.as_str()));
         }
@@ -79,6 +78,13 @@ impl Arguments {
         }
         let (api, output) = (context.api()?, &context.output);
         let id = api.id(&self.id.unwrap_or_default())?;
+        if !self.run_input.is_empty() {
+            let changed = match input::are_pairs(&self.run_input) {
+                true => changed(&api, &id, &self.run_input)?,
+                false => run_input,
+            };
+            members.insert("run_input".to_owned(), changed);
+        }
         let path = ["runs", &id, "retry"];
         let patience = self.wait.patience();
         let body = Value::Object(members);
@@ -99,6 +105,15 @@ impl Arguments {
         output.show(&item, || id.clone())?;
         Ok(Exit::Done)
     }
+}
+
+/// The input of a run with the members that these pairs change.
+fn changed(api: &Api, id: &str, pairs: &[String]) -> anyhow::Result<Value> {
+    let definition = api.get(&["runs", id, "definition"])?;
+    let present = api.get(&["runs", id, "input"])?;
+    let present = present.get("input").cloned().unwrap_or_default();
+    let pairs = input::parse_for(pairs, definition.pointer("/file/input"))?;
+    Ok(input::merged(present, pairs))
 }
 
 /// What differs in the new definition of a run, or a hint that there is one. The retry is done, so
