@@ -196,7 +196,8 @@ fn a_parked_trigger_says_why_it_cannot_run() {
     let all = [of(&first), of(&second)].concat();
     let mut found: Vec<_> = all.iter().map(|it| it["run"].as_str().unwrap()).collect();
     let mut wanted: Vec<_> = ids.iter().map(String::as_str).collect();
-    (found.sort_unstable(), wanted.sort_unstable());
+    found.sort_unstable();
+    wanted.sort_unstable();
     assert_eq!(found, wanted);
     for parked in &all {
         let reason = parked["reason"].as_str().unwrap();
