@@ -80,7 +80,7 @@ pub(crate) fn rebuild(
             Err(Stop::Unknown(why)) => Rebuilt::Unknown(why),
             Err(Stop::Failed(error)) => return Err(*error),
         };
-        // What was read is of one moment if the run has the same version before and after. A run that
+        // The rows are of one moment if the run has the same version before and after. A run that
         // is being deleted is found no more.
         match store.run_by_no(no)? {
             None => return Ok(None),
@@ -249,7 +249,7 @@ impl<'a> Rebuilding<'a> {
         Ok(())
     }
 
-    /// Compares the rebuilt state with what is stored.
+    /// Compares the rebuilt state with the stored one.
     fn compare(&self, prepared: &Prepared, state: &RunState) -> Result<(), Stop> {
         let row = self.row;
         let differs = |what: String| Err(Stop::Different(row.version, what));

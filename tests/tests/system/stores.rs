@@ -291,7 +291,7 @@ fn a_backup_is_put_in_place_and_the_former_store_is_kept() {
 
 const REPLAYS: &str = "the events of a run lead to its stored state";
 
-/// What `store check --replay` says: its findings, and the counts of what was replayed.
+/// What `store check --replay` says: its findings, and the counts of its runs.
 #[track_caller]
 fn replayed(place: &Place) -> (Vec<Value>, Value) {
     let said = place.say(&["-o", "jsonl", "store", "check", "--replay"]);

@@ -183,7 +183,7 @@ impl Recorded {
         Ok(new.encode(read.version, 0))
     }
 
-    /// Admits what was admitted, and forgets what was forgotten, before the step.
+    /// Admits the triggers that were admitted, and forgets the forgotten parts, before the step.
     pub(super) fn prepare(&mut self, graph: &Graph, state: &mut RunState) -> Result<(), Corrupt> {
         if self.afresh {
             state.forget_external(graph);
