@@ -6,9 +6,9 @@
 //! without a record has an entry of the journal. A version without an event has the state of the
 //! version before.
 //!
-//! Bounds: records are read in pages of [`PAGE`], backwards to find their beginning, and once more in
+//! Bounds: records are read in pages of `PAGE`, backwards to find their beginning, and once more in
 //! their order; in memory are one page, and a number for each page. A run that changes meanwhile is
-//! read again, [`TRIES`] times.
+//! read again, `TRIES` times.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
