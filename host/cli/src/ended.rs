@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use reqwest::Method;
+use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use windlass_model::Status;
 use windlass_server::Failure;
@@ -39,6 +39,20 @@ pub(crate) fn report(
     )
 }
 
+/// The status of a run that no host has taken.
+pub(crate) const PENDING: &str = "pending";
+
+/// After which time without a host a command that waits says so.
+pub(crate) const UNTAKEN: Duration = Duration::from_secs(3);
+
+/// Says why a run that is pending does not go on.
+pub(crate) fn note_untaken(output: &Output) {
+    output.note(
+        "No host has taken the run yet: start one with `windlass serve`, or wait for the one that \
+         is busy.",
+    );
+}
+
 /// Waits for the end of a run through the API, and prints its output or its status.
 pub(crate) fn await_result(
     output: &Output,
@@ -47,7 +61,15 @@ pub(crate) fn await_result(
     patience: Duration,
 ) -> anyhow::Result<Exit> {
     let path = ["runs", id, "result"];
-    let (_, outcome) = api.ask_patiently(Method::GET, &path, patience)?;
+    let soon = patience.min(UNTAKEN);
+    let (status, mut outcome) = api.ask_patiently(Method::GET, &path, soon)?;
+    let rest = patience.saturating_sub(soon);
+    if status == StatusCode::ACCEPTED && !rest.is_zero() {
+        if text(&outcome, "status")? == PENDING {
+            note_untaken(output);
+        }
+        (_, outcome) = api.ask_patiently(Method::GET, &path, rest)?;
+    }
     tell_outcome(output, &outcome)
 }
 

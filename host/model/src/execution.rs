@@ -1,6 +1,11 @@
 //! The record of one execution of a node.
 
 use serde::{Deserialize, Serialize};
+use smallvec::SmallVec;
+
+/// Bytes of a record that are few for the usual execution: up to 16 stand in place, without an
+/// allocation.
+pub type ShortBytes = SmallVec<[u8; 16]>;
 
 /// The result of one execution. Numbers are stored: they are never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -41,7 +41,7 @@ pub use clock::Clock;
 pub use code::Code;
 pub use definition::Definition;
 pub use diagnostic::{Diagnostic, Place, position};
-pub use execution::{ExecutionStatus, LogLine};
+pub use execution::{ExecutionStatus, LogLine, ShortBytes};
 pub use failure::{Class, Failure, Origin, Position};
 /// The name of a [`RunId`] in `host/plugins`.
 pub use ids::{

@@ -15,7 +15,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use windlass_engine::{Carrier, Corrupt, Open, OpenRow, Recorded, RunState, begin, replay};
-use windlass_model::{Digest, ExecutionNo, ExecutionStatus, Failure, RunNo, ScopeNo, Seq, Version};
+use windlass_model::{
+    Digest, ExecutionNo, ExecutionStatus, Failure, RunNo, ScopeNo, Seq, ShortBytes, Version,
+};
 use windlass_store::rows::{ExecutionRow, JournalRow, RunRow};
 use windlass_store::{Store, next_rows};
 
@@ -321,7 +323,7 @@ struct Record {
     started_ms: i64,
     status: ExecutionStatus,
     failure: Option<Failure>,
-    event: Bytes,
+    event: ShortBytes,
 }
 
 impl<'a> Records<'a> {

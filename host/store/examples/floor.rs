@@ -20,7 +20,7 @@ use bytes::Bytes;
 use uuid::Uuid;
 use windlass_model::{
     Clock, Digest, Epoch, ExecutionNo, ExecutionStatus, Incarnation, Numbers, Payload, RunId,
-    RunNo, Seq, Status, Token, TriggerNo, TriggerType, Version,
+    RunNo, Seq, ShortBytes, Status, Token, TriggerNo, TriggerType, Version,
 };
 use windlass_store::rows::{
     BORN_EPOCH, Created, DefinitionRow, ExecutionRow, NewRun, NewTrigger, PinsRow, TreeBound,
@@ -254,8 +254,8 @@ impl Chain {
             failure: None,
             logs: Vec::new(),
             skipped: Vec::new(),
-            inputs: Bytes::from_static(&[1]),
-            event: Bytes::from_static(&[0, 0, 1, 2, 3]),
+            inputs: ShortBytes::from_slice(&[1]),
+            event: ShortBytes::from_slice(&[0, 0, 1, 2, 3]),
         };
         let successor = NewTrigger {
             no: self.trigger.no,

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use windlass_model::limits::{CONTROL_PRIORITY, FOLLOWING_PRIORITY, PRIORITY};
 use windlass_model::{
     Digest, Epoch, ExecutionNo, ExecutionStatus, Failure, Incarnation, LogLine, Payload, RunId,
-    RunNo, Seq, Status, Tags, Token, TraceContext, TriggerNo, TriggerState, TriggerType, Version,
+    RunNo, Seq, ShortBytes, Status, Tags, Token, TraceContext, TriggerNo, TriggerState,
+    TriggerType, Version,
 };
 
 use crate::published::Edition;
@@ -337,9 +338,9 @@ pub struct ExecutionRow {
     /// Nodes that were skipped because of the outcome.
     pub skipped: Vec<u32>,
     /// What its input was made of. Opaque, written and versioned by the runtime; empty: unknown.
-    pub inputs: Bytes,
+    pub inputs: ShortBytes,
     /// The event that it has led to. Opaque, written and versioned by the engine; empty: none.
-    pub event: Bytes,
+    pub event: ShortBytes,
 }
 
 /// An event of a run as a whole: a change of status, an incident.
@@ -360,11 +361,11 @@ impl JournalRow {
     pub const EVENT: &str = "event";
 
     /// An entry with an event.
-    pub fn event(at_ms: i64, event: Bytes) -> Self {
+    pub fn event(at_ms: i64, event: &[u8]) -> Self {
         Self {
             at_ms,
             kind: Self::EVENT.to_owned(),
-            detail: event,
+            detail: Bytes::copy_from_slice(event),
         }
     }
 

@@ -247,7 +247,10 @@ impl Snapshot {
         let outputs = outputs.filter_map(|output| output.inline());
         let rows = self.executions.iter();
         let others = rows.flat_map(|row| [&row.inputs, &row.event]);
-        outputs.chain(others).map(|bytes| bytes.len() as u64).sum()
+        let lengths = outputs
+            .map(Bytes::len)
+            .chain(others.map(|bytes| bytes.len()));
+        lengths.map(|bytes| bytes as u64).sum()
     }
 
     /// Refuses a snapshot that has more rows of a kind than allowed.

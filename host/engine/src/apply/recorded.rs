@@ -4,7 +4,7 @@
 //! refused, and each length in them is within their own.
 
 use serde::de::DeserializeOwned;
-use windlass_model::{ExecutionNo, Failure, Seq, TriggerType, Version};
+use windlass_model::{ExecutionNo, Failure, Seq, ShortBytes, TriggerType, Version};
 
 use super::Event;
 use super::judging::Way;
@@ -170,10 +170,10 @@ impl Recorded {
         bytes: &[u8],
         of: Option<Carrier<'_>>,
         to: &mut Renumber<'_>,
-    ) -> Result<Vec<u8>, Corrupt> {
+    ) -> Result<ShortBytes, Corrupt> {
         let read = Self::decode(bytes, of)?;
         let Change::Reopened(mut how, mut altered) = read.change else {
-            return Ok(bytes.to_vec());
+            return Ok(ShortBytes::from_slice(bytes));
         };
         let supplied = altered.iter_mut().flat_map(|altered| &mut altered.supplied);
         let mut named = how.from.iter_mut().chain(supplied);

@@ -10,7 +10,8 @@
 
 use serde::{Deserialize, Serialize};
 use windlass_model::{
-    BlobRef, Body, Digest, ExecutionNo, Failure, Payload, Seq, Status, TriggerType, Version,
+    BlobRef, Body, Digest, ExecutionNo, Failure, Payload, Seq, ShortBytes, Status, TriggerType,
+    Version,
 };
 
 use super::Event;
@@ -60,16 +61,13 @@ pub(super) const ADMITTED: u8 = 1 << 4;
 /// The limit of executions in place of one that had no part in the step.
 pub(super) const NO_LIMIT: u64 = u64::MAX;
 
-/// The bytes that the usual event takes at most.
-const USUAL: usize = 16;
-
 /// A state that a node leaves for its next call is part of an event up to this size, in bytes.
 const LEFT_BYTES: usize = 64;
 
 /// The event of a version while its step is in progress.
 #[derive(Debug)]
 pub struct Recording {
-    bytes: Vec<u8>,
+    bytes: ShortBytes,
     now_ms: i64,
     max_steps: u64,
     afresh: bool,
@@ -108,7 +106,7 @@ pub(super) struct WireReopening {
 impl Recording {
     fn new((now_ms, max_steps): (i64, u64)) -> Self {
         Self {
-            bytes: Vec::with_capacity(USUAL),
+            bytes: ShortBytes::new(),
             now_ms,
             max_steps,
             afresh: false,
@@ -285,7 +283,7 @@ impl Recording {
 
     /// Encodes the event that leads to this version. `started_ms`: the beginning of the execution
     /// with whose record it is stored, in epoch milliseconds; 0 without a record.
-    pub fn encode(mut self, version: Version, started_ms: i64) -> Vec<u8> {
+    pub fn encode(mut self, version: Version, started_ms: i64) -> ShortBytes {
         let rare = self.rare.take().map_or_else(Rare::default, |rare| *rare);
         let mut flags = 0;
         let mut set = |flag: u8, on: bool| flags |= if on { flag } else { 0 };

@@ -198,7 +198,7 @@ fn corrupt(reason: &'static str) -> Corrupt {
     }
 }
 
-pub(super) fn put(bytes: Vec<u8>, value: &impl Serialize) -> Vec<u8> {
+pub(super) fn put<B: Extend<u8> + Default>(bytes: B, value: &impl Serialize) -> B {
     // Writing to memory cannot fail, and postcard supports all of the types above. If encoding
     // failed all the same, the bytes would be empty, and the row would visibly lead to no node.
     postcard::to_extend(value, bytes).unwrap_or_default()

@@ -6,7 +6,7 @@
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use windlass_model::{Body, Digest, ExecutionNo, Payload};
+use windlass_model::{Body, Digest, ExecutionNo, Payload, ShortBytes};
 
 use super::detail::{WirePayload, put, take};
 use super::moving::{Renumber, one};
@@ -145,7 +145,7 @@ impl Inputs {
     }
 
     /// Encodes it for a record with this number, which follows another one.
-    pub fn encode(&self, record: ExecutionNo, previous: Option<ExecutionNo>) -> Bytes {
+    pub fn encode(&self, record: ExecutionNo, previous: Option<ExecutionNo>) -> ShortBytes {
         let near = |run: &ExecutionNo| record.0.wrapping_sub(run.0);
         let is_before = matches!(&*self.from, [(_, run)] if Some(*run) == previous);
         let mut flags = 0;
@@ -158,7 +158,7 @@ impl Inputs {
         set(WITH, self.with.is_some());
         set(INPUT, self.input.is_some());
         set(NONE, self.none);
-        let mut bytes = vec![flags];
+        let mut bytes = ShortBytes::from_slice(&[flags]);
         if is_before {
             // The node counts where it is the only one of several.
             let node = self.from.first().map_or(0, |(node, _)| node.0);
@@ -187,7 +187,7 @@ impl Inputs {
         if let Some(input) = &self.input {
             bytes = put(bytes, &WirePayload::of(input));
         }
-        bytes.into()
+        bytes
     }
 
     /// Decodes it; none if the record has none.

@@ -40,6 +40,13 @@ struct Entry {
     used: u64,
 }
 
+impl Entry {
+    /// Whether runs in memory use the definition.
+    fn is_used(&self) -> bool {
+        Arc::strong_count(&self.prepared) > 1
+    }
+}
+
 impl Kept {
     /// None yet; at most so many bytes, except for those in use.
     pub(super) fn new(most: u64, metrics: Option<Arc<Metrics>>) -> Self {
@@ -106,12 +113,13 @@ impl Kept {
         prepared
     }
 
-    /// Drops the definitions that are not to stay.
-    pub(super) fn retain(&mut self, stays: impl Fn(&Prepared) -> bool) {
+    /// Drops the definitions that are not to stay. `stays` learns of each whether runs in memory use
+    /// it.
+    pub(super) fn retain(&mut self, stays: impl Fn(&Prepared, bool) -> bool) {
         let gone: Vec<Key> = self
             .known
             .iter()
-            .filter(|(_, entry)| !stays(&entry.prepared))
+            .filter(|(_, entry)| !stays(&entry.prepared, entry.is_used()))
             .map(|(key, _)| *key)
             .collect();
         for key in gone {
@@ -129,7 +137,7 @@ impl Kept {
                 let Some(entry) = self.known.get(key) else {
                     continue;
                 };
-                if Arc::strong_count(&entry.prepared) > 1 {
+                if entry.is_used() {
                     continue;
                 }
                 gone.push(*key);

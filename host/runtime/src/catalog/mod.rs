@@ -21,6 +21,7 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use parking_lot::Mutex;
+use rustc_hash::FxHashSet;
 use tokio::sync::Semaphore;
 use windlass_engine::{Graph, NodeIx};
 use windlass_model::definition::UseRef;
@@ -451,13 +452,19 @@ impl Catalog {
     }
 
     /// Drops definitions prepared with components that have been replaced since. Runs in memory
-    /// keep using them until they leave memory.
+    /// keep using them until they leave memory. A definition with a component that is no longer for
+    /// new work is dropped as soon as no run in memory uses it: it would keep the code of the
+    /// component in memory. A run that comes back takes the component from the component store.
     pub(crate) fn forget_replaced(&self, plugins: &windlass_plugins::Host) {
-        let is_replaced = |executor: &Executor| {
-            let plugin = executor.plugin.as_ref();
-            plugin.is_some_and(|plugin| plugins.is_replaced(plugin))
+        let registered = plugins.registry().iter().into_iter();
+        let registered: FxHashSet<Digest> = registered.map(|plugin| plugin.digest).collect();
+        let stays = |prepared: &Prepared, is_used: bool| {
+            let executors = prepared.nodes.iter().flatten();
+            let mut used = executors.filter_map(|executor| executor.plugin.as_ref());
+            used.all(|plugin| {
+                !plugins.is_replaced(plugin) && (is_used || registered.contains(&plugin.digest))
+            })
         };
-        let stays = |prepared: &Prepared| !prepared.nodes.iter().flatten().any(is_replaced);
         self.kept.lock().retain(stays);
     }
 

@@ -23,7 +23,7 @@ const DESCRIPTION: &str = r#"{
 
 struct Bench {
     host: Arc<Host>,
-    _plugin: Arc<windlass_plugins::Plugin>,
+    plugin: Arc<windlass_plugins::Plugin>,
     _tokio: tokio::runtime::Runtime,
     _dir: tempfile::TempDir,
 }
@@ -39,7 +39,7 @@ fn bench() -> Bench {
     let plugin = host.double(DESCRIPTION.as_bytes()).unwrap();
     Bench {
         host,
-        _plugin: plugin,
+        plugin,
         _tokio: tokio,
         _dir: dir,
     }
@@ -180,4 +180,32 @@ fn definitions_beyond_the_bound_count_among_the_states_of_runs_until_runs_leave(
     assert!(catalog.current(rows[2].digest, &bench.host).is_none());
     drop(two);
     assert_eq!(metrics.definitions.get(), 2 * weight, "it stays for later");
+}
+
+#[test]
+fn a_replaced_component_is_kept_for_as_long_as_runs_use_it() {
+    let bench = bench();
+    let catalog = Catalog::default();
+    let uses = |package: &str| json!({ "use": format!("{package}/work") });
+    let prepare = |package: &str| {
+        let row = row(&chain(1, |_| uses(package)));
+        catalog.prepare(row, &bench.host).unwrap()
+    };
+    let is_known = |package: &str| {
+        let digest = row(&chain(1, |_| uses(package))).digest;
+        catalog.kept.lock().latest(digest).is_some()
+    };
+    let second = DESCRIPTION.replace("\"heavy\"", "\"second\"");
+    let second = bench.host.double(second.as_bytes()).unwrap();
+    let (first, other) = (prepare("heavy"), prepare("second"));
+    let registry = bench.host.registry();
+    let removed = registry.remove(std::path::Path::new("heavy@1.0.0"));
+    assert!(removed.is_some_and(|removed| removed.digest == bench.plugin.digest));
+    catalog.forget_replaced(&bench.host);
+    assert!(is_known("heavy"), "a run uses it");
+    drop(first);
+    drop(other);
+    catalog.forget_replaced(&bench.host);
+    assert!(!is_known("heavy"));
+    assert!(is_known("second"), "{}", second.digest);
 }

@@ -239,7 +239,7 @@ impl OperationsInner {
                     kind: "retried".to_owned(),
                     detail: Bytes::from(detail.to_string()),
                 },
-                JournalRow::event(at_ms, event.into()),
+                JournalRow::event(at_ms, &event),
             ],
             at_ms,
         })

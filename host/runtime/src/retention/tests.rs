@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use uuid::Uuid;
 use windlass_model::{
-    Clock, Digest, ExecutionStatus, Incarnation, Numbers, Payload, RunId, RunNo, Seq, Status,
-    Token, TriggerType,
+    Clock, Digest, ExecutionStatus, Incarnation, Numbers, Payload, RunId, RunNo, Seq, ShortBytes,
+    Status, Token, TriggerType,
 };
 use windlass_store::rows::{
     BORN_EPOCH, BORN_VERSION, Created, DefinitionRow, ExecutionRow, JournalRow, NewRun, NewTrigger,
@@ -220,8 +220,8 @@ nodes:
             failure: None,
             logs: Vec::new(),
             skipped: Vec::new(),
-            inputs: Bytes::new(),
-            event: Bytes::new(),
+            inputs: ShortBytes::new(),
+            event: ShortBytes::new(),
         }
     }
 

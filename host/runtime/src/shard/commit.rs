@@ -7,8 +7,8 @@ use windlass_engine::{Command, Open, Recording};
 use windlass_model::definition::CommitStrategy;
 use windlass_model::metrics::RunEvent;
 use windlass_model::{
-    Bookmark, ExecutionStatus, Failure, Payload, RunId, ScopeNo, Seq, Status, Token, TriggerNo,
-    TriggerType,
+    Bookmark, ExecutionStatus, Failure, Payload, RunId, ScopeNo, Seq, ShortBytes, Status, Token,
+    TriggerNo, TriggerType,
 };
 use windlass_plugins::Effects;
 use windlass_store::letters::{DeadTrigger, NewDeadLetter};
@@ -65,13 +65,11 @@ pub(super) struct Step {
 }
 
 impl Step {
-    /// An empty step, of a node run or of none.
-    pub(super) fn new(before: Option<Before>, now_ms: i64) -> Self {
-        Self {
-            before,
-            now_ms,
-            ..Self::default()
-        }
+    /// An empty step, of a node run or of none. It is large and passes through many hands.
+    pub(super) fn new(before: Option<Before>, now_ms: i64) -> Box<Self> {
+        let mut step = Box::<Self>::default();
+        (step.before, step.now_ms) = (before, now_ms);
+        step
     }
 
     /// Puts the consumer's requests before those of the node.
@@ -133,7 +131,7 @@ impl ShardState {
     pub(super) fn commit(
         &mut self,
         to: Address,
-        step: Step,
+        step: Box<Step>,
         place: Option<Place>,
         shared: &Arc<RuntimeShared>,
     ) {
@@ -175,7 +173,7 @@ impl OwnedRun {
     fn commit(
         &mut self,
         to: Address,
-        mut step: Step,
+        mut step: Box<Step>,
         shared: &Arc<RuntimeShared>,
     ) -> Option<(Commit, Then, Vec<Seq>)> {
         let now_ms = step.now_ms;
@@ -208,10 +206,10 @@ impl OwnedRun {
         if let Some(event) = step.event.take() {
             let event = event.after(&self.state);
             match runs.first_mut().filter(|_| has_record) {
-                Some(row) => row.event = event.encode(self.version, row.started_ms).into(),
+                Some(row) => row.event = event.encode(self.version, row.started_ms),
                 None => {
-                    let event = event.encode(self.version, 0).into();
-                    rows.journal.push(JournalRow::event(now_ms, event));
+                    let event = event.encode(self.version, 0);
+                    rows.journal.push(JournalRow::event(now_ms, &event));
                 }
             }
         }
@@ -221,7 +219,7 @@ impl OwnedRun {
             output: ending.output.clone(),
             failure: ending.failure.clone(),
         });
-        let ended = step.finish.map(|ending| self.ended(ending));
+        let ended = step.finish.take().map(|ending| self.ended(ending));
         let result = ended.as_ref().map(|end| &end.result);
         let spans = self.spans(&runs, &step.item, (result, now_ms), &shared.base);
         let release = ended.is_none() && self.is_to_go();
@@ -657,7 +655,7 @@ impl OwnedRun {
                 failure: None,
                 logs: Vec::new(),
                 skipped: Vec::new(),
-                event: Bytes::new(),
+                event: ShortBytes::new(),
             });
         }
         Some(runs)

@@ -135,7 +135,7 @@ pub(super) enum Resume {
 pub(crate) struct Evaluated {
     pub(super) to: Address,
     pub(super) resume: Resume,
-    pub(super) evaluations: Evaluations,
+    pub(super) evaluations: Box<Evaluations>,
     is_done: bool,
 }
 
@@ -557,17 +557,17 @@ fn rendered(
 
 impl ShardState {
     /// Evaluations for a step that begins, or that goes on with its place.
-    pub(super) fn new_evaluations(&mut self, place: Option<Place>) -> Evaluations {
-        let mut evaluations = std::mem::take(&mut self.spare);
+    pub(super) fn new_evaluations(&mut self, place: Option<Place>) -> Box<Evaluations> {
+        let mut evaluations = self.spare.take().unwrap_or_default();
         evaluations.place = place;
         evaluations
     }
 
     /// Takes the evaluations of a step that goes on without them. Returns the place of the step.
-    pub(super) fn spare_evaluations(&mut self, mut evaluations: Evaluations) -> Option<Place> {
+    pub(super) fn spare_evaluations(&mut self, mut evaluations: Box<Evaluations>) -> Option<Place> {
         let place = evaluations.place.take();
         evaluations.clear();
-        self.spare = evaluations;
+        self.spare = Some(evaluations);
         place
     }
 
@@ -576,7 +576,7 @@ impl ShardState {
         &mut self,
         to: Address,
         resume: Resume,
-        mut evaluations: Evaluations,
+        mut evaluations: Box<Evaluations>,
         shared: &Arc<RuntimeShared>,
     ) {
         let Some(owned) = self.owned.get_mut(&to.run) else {
@@ -644,10 +644,10 @@ impl ShardState {
                 shard.send(Message::Evaluated(Box::new(Evaluated {
                     to,
                     resume: Resume::Begin(patch),
-                    evaluations: Evaluations {
+                    evaluations: Box::new(Evaluations {
                         room,
                         ..Evaluations::default()
-                    },
+                    }),
                     is_done: true,
                 })));
             }

@@ -68,17 +68,18 @@ impl ShardState {
         &mut self,
         to: Address,
         patch: Patch,
-        evaluations: Evaluations,
+        mut evaluations: Box<Evaluations>,
         shared: &Arc<RuntimeShared>,
     ) -> Option<Work> {
         let owned = self.owned.get_mut(&to.run)?;
         let open = owned.state.run_of(to.seq)?.clone();
         let prepared = Arc::clone(&owned.prepared);
         let plan = prepared.graph.node(open.node)?;
-        (owned.evaluations, owned.node) = (evaluations, Some(open.node));
-        owned.evaluations.got.get_or_insert_default();
+        owned.node = Some(open.node);
+        evaluations.got.get_or_insert_default();
+        std::mem::swap(&mut owned.evaluations, &mut evaluations);
         let begun = owned.begin_node(to, &open, &plan.kind, &patch, shared);
-        let mut evaluations = std::mem::take(&mut owned.evaluations);
+        std::mem::swap(&mut owned.evaluations, &mut evaluations);
         if evaluations.is_long() {
             self.evaluate_aside(to, Resume::Begin(patch), evaluations, shared);
             return None;

@@ -7,7 +7,7 @@ use windlass_engine::expr::Template;
 use windlass_engine::{Inputs, NodeIx, Open, Read, check};
 use windlass_model::definition::Record;
 use windlass_model::limits::INLINE_PAYLOAD_BYTES;
-use windlass_model::{BlobRef, Body, Digest, ExecutionNo, Payload, ScopeNo};
+use windlass_model::{BlobRef, Body, Digest, ExecutionNo, Payload, ScopeNo, ShortBytes};
 use windlass_store::rows::NewBlob;
 
 use super::evaluate::Evaluations;
@@ -119,14 +119,15 @@ impl OwnedRun {
         got: Option<Box<Got>>,
         record: ExecutionNo,
         large: &mut Vec<NewBlob>,
-    ) -> Bytes {
+    ) -> ShortBytes {
         let item = self.state.scope(open.scope);
         // The item of a cancelled execution may be gone.
         let got = got.filter(|_| item.is_some() || open.scope == ScopeNo::ROOT);
         let place = item.map(|item| (item.run, self.position(open.scope)));
         let Some(got) = got else {
             let without = place.map(|(list, at)| Inputs::without(list, at));
-            return without.map_or_else(Bytes::new, |it| it.encode(record, self.last_execution));
+            return without
+                .map_or_else(ShortBytes::new, |it| it.encode(record, self.last_execution));
         };
         let plan = self.prepared.graph.node(open.node);
         let is_default = open.input.is_none() && plan.is_none_or(|plan| plan.input.is_none());

@@ -67,7 +67,7 @@ impl ShardState {
     pub(super) fn wait_halfway(
         &mut self,
         settling: Settling,
-        evaluations: Evaluations,
+        evaluations: Box<Evaluations>,
         shared: &Arc<RuntimeShared>,
     ) {
         let to = settling.to;
@@ -82,7 +82,7 @@ impl ShardState {
     pub(super) fn settle_further(
         &mut self,
         to: Address,
-        evaluations: Evaluations,
+        evaluations: Box<Evaluations>,
         shared: &Arc<RuntimeShared>,
     ) {
         if let Some(halfway) = self.halfway_of(to) {
@@ -103,7 +103,12 @@ impl ShardState {
         owned.halfway.take_if(|halfway| halfway.settling.to == to)
     }
 
-    fn go_on(&mut self, halfway: Halfway, evaluations: Evaluations, shared: &Arc<RuntimeShared>) {
+    fn go_on(
+        &mut self,
+        halfway: Halfway,
+        evaluations: Box<Evaluations>,
+        shared: &Arc<RuntimeShared>,
+    ) {
         let Halfway { settling, behind } = halfway;
         let to = settling.to;
         self.settle_with(settling, evaluations, shared);

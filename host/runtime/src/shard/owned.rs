@@ -55,8 +55,8 @@ pub(crate) struct OwnedRun {
     pub(crate) step: (TriggerType, u32),
     /// The node of the current step, before it begins.
     pub(crate) node: Option<NodeIx>,
-    /// The evaluations of the current step.
-    pub(crate) evaluations: Evaluations,
+    /// The evaluations of the current step, which the shard lends.
+    pub(crate) evaluations: Box<Evaluations>,
     /// The step that is settled in part, and waits for an evaluation.
     pub(crate) halfway: Option<Box<Halfway>>,
     /// The number of commits in progress.
@@ -291,7 +291,7 @@ impl OwnedRun {
             gone: FxHashSet::default(),
             step: (TriggerType::Start, 1),
             node: None,
-            evaluations: Evaluations::default(),
+            evaluations: Box::default(),
             halfway: None,
             unacknowledged: 0,
             burst: Burst::begin(now),
@@ -341,7 +341,7 @@ impl OwnedRun {
             gone: FxHashSet::default(),
             step: (TriggerType::Start, 1),
             node: None,
-            evaluations: Evaluations::default(),
+            evaluations: Box::default(),
             halfway: None,
             unacknowledged: 0,
             burst: Burst::begin(now),

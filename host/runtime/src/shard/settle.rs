@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use windlass_engine::{
     Command, Event, Judged, NodeIx, Recording, Verdict, Visit, apply_judged, verdict,
 };
 use windlass_model::{
-    Bookmark, ExecutionStatus, Failure, LogLine, Payload, ScopeNo, Seq, TriggerType,
+    Bookmark, ExecutionStatus, Failure, LogLine, Payload, ScopeNo, Seq, ShortBytes, TriggerType,
 };
 use windlass_store::rows::{ExecutionRow, NewBlob, NewRun};
 
@@ -53,17 +52,13 @@ pub(crate) struct Settling {
 
 /// How far it is settled.
 #[derive(Default)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "it is passed on at once: a box would cost each step an allocation"
-)]
 enum Part {
     /// It has ended, and nothing has changed.
     Ended(Settled),
     /// Its outcome is an event, and nothing has changed.
     Event(Event),
     /// Its event is applied to the state of the run.
-    Applied(Step),
+    Applied(Box<Step>),
     #[default]
     Nothing,
 }
@@ -108,16 +103,16 @@ impl ShardState {
     pub(super) fn settle_with(
         &mut self,
         mut settling: Settling,
-        evaluations: Evaluations,
+        mut evaluations: Box<Evaluations>,
         shared: &Arc<RuntimeShared>,
     ) {
         let to = settling.to;
         let Some(owned) = self.owned.get_mut(&to.run) else {
             return;
         };
-        owned.evaluations = evaluations;
+        std::mem::swap(&mut owned.evaluations, &mut evaluations);
         let step = owned.settle(&mut settling, shared);
-        let evaluations = std::mem::take(&mut owned.evaluations);
+        std::mem::swap(&mut owned.evaluations, &mut evaluations);
         if evaluations.is_long() {
             return self.wait_halfway(settling, evaluations, shared);
         }
@@ -204,7 +199,7 @@ impl OwnedRun {
         &mut self,
         settling: &mut Settling,
         shared: &RuntimeShared,
-    ) -> windlass_store::Result<Option<Step>> {
+    ) -> windlass_store::Result<Option<Box<Step>>> {
         self.step = self.step_of(settling.to.seq);
         loop {
             let settled = match std::mem::take(&mut settling.part) {
@@ -464,7 +459,7 @@ impl OwnedRun {
             failure: None,
             logs,
             skipped: Vec::new(),
-            event: Bytes::new(),
+            event: ShortBytes::new(),
         })
     }
 

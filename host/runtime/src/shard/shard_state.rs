@@ -79,8 +79,8 @@ pub(crate) struct ShardState {
     changed: Vec<RunNo>,
     /// Lock orders that are not taken yet.
     pub(super) orders: Vec<Order>,
-    /// The evaluations for the next step.
-    pub(super) spare: Evaluations,
+    /// The evaluations for the next step. None: a step has them.
+    pub(super) spare: Option<Box<Evaluations>>,
 }
 
 /// A write in progress, and its continuation.

@@ -219,7 +219,7 @@ impl Accepted {
             && windlass_engine::begin(&prepared.graph, now_ms) != (state.clone(), commands.clone());
         let begun = other_time.then(|| {
             let event = Recording::begun(begin_ms).encode(BORN_VERSION, 0);
-            JournalRow::event(now_ms, event.into())
+            JournalRow::event(now_ms, &event)
         });
         let mut triggers = Vec::with_capacity(commands.len());
         for command in commands {

@@ -10,8 +10,8 @@ use windlass_engine::{Carrier, Inputs, Recorded, Recording};
 use windlass_keys::export::ExportKeys;
 use windlass_model::limits::WORKFLOW_BYTES;
 use windlass_model::{
-    Body, Digest, Epoch, ExecutionNo, Numbers, Payload, RunId, RunNo, ScopeNo, TraceContext,
-    TriggerNo, Version, valid,
+    Body, Digest, Epoch, ExecutionNo, Numbers, Payload, RunId, RunNo, ScopeNo, ShortBytes,
+    TraceContext, TriggerNo, Version, valid,
 };
 use windlass_store::rows::{DefinitionRow, ExecutionRow, JournalRow, NewBlob, NewRun, PinsRow};
 use windlass_store::transfer::Import;
@@ -378,7 +378,8 @@ impl Desk<'_> {
                 failure: record.failure,
                 logs: record.logs,
                 skipped: record.skipped,
-                event: record.event.map(|event| event.0).unwrap_or_default(),
+                event: (record.event.as_ref())
+                    .map_or_else(ShortBytes::new, |it| ShortBytes::from_slice(&it.0)),
             });
             previous = Some(no);
         }
@@ -394,8 +395,8 @@ impl Desk<'_> {
         records: &mut [ExecutionRow],
         now_ms: i64,
     ) -> Vec<JournalRow> {
-        let entry = |event: Vec<u8>| JournalRow::event(now_ms, event.into());
-        let renumbered = |event: &Bytes, of: Option<Carrier<'_>>| {
+        let entry = |event: ShortBytes| JournalRow::event(now_ms, &event);
+        let renumbered = |event: &[u8], of: Option<Carrier<'_>>| {
             let mut to = |run| self.executions.get(&run).copied();
             Recorded::renumbered(event, of, &mut to).ok()
         };
@@ -415,7 +416,9 @@ impl Desk<'_> {
         if let Some(all) = all {
             return all.into_iter().map(entry).collect();
         }
-        records.iter_mut().for_each(|row| row.event = Bytes::new());
+        records
+            .iter_mut()
+            .for_each(|row| row.event = ShortBytes::new());
         vec![entry(Recording::lost().encode(version, 0))]
     }
 
@@ -426,7 +429,7 @@ impl Desk<'_> {
         bytes: &[u8],
         was: ExecutionNo,
         (no, previous): (ExecutionNo, Option<ExecutionNo>),
-    ) -> Bytes {
+    ) -> ShortBytes {
         let renumbered = || {
             let mut inputs = Inputs::decode(bytes, was, None).ok()??;
             let mut to = |run| self.executions.get(&run).copied();

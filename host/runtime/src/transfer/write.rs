@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use bytes::Bytes;
 use windlass_engine::{Graph, Inputs};
 use windlass_keys::export::ExportKeys;
-use windlass_model::{ExecutionNo, TriggerType};
+use windlass_model::{ExecutionNo, ShortBytes, TriggerType};
 use windlass_store::rows::{ExecutionRow, NewBlob, TriggerRow};
 use windlass_store::stimuli::NewBookmark;
 use windlass_store::transfer::Snapshot;
@@ -209,14 +209,18 @@ fn record(of: &ExecutionRow, with_event: bool) -> Record {
         failure: of.failure.clone(),
         logs: of.logs.clone(),
         skipped: of.skipped.clone(),
-        inputs: inputs(of).map(Base64),
-        event: event.cloned().map(Base64),
+        inputs: inputs(of).map(|inputs| base64(&inputs)),
+        event: event.map(|event| base64(event)),
     }
+}
+
+fn base64(bytes: &[u8]) -> Base64 {
+    Base64(Bytes::copy_from_slice(bytes))
 }
 
 /// What the input of an execution was made of. The record before may not be in the document, so
 /// nothing refers to it by its place.
-fn inputs(of: &ExecutionRow) -> Option<Bytes> {
+fn inputs(of: &ExecutionRow) -> Option<ShortBytes> {
     let inputs = Inputs::decode(&of.inputs, of.no, of.previous).ok()??;
     Some(inputs.encode(of.no, None))
 }

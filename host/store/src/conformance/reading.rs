@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use bytes::Bytes;
 use uuid::Uuid;
 use windlass_model::limits::{COMPONENT_BYTES, SETTING_BYTES};
 use windlass_model::{BlobRef, Digest, ExecutionNo, Payload, RunId, RunNo, ScopeNo};
@@ -353,7 +352,7 @@ pub(super) fn large_runs_are_read_in_pages(harness: &dyn Harness) {
             detail: "{}".into(),
         })
         .collect();
-    let event = |n: u8| JournalRow::event(8, Bytes::copy_from_slice(&[n]));
+    let event = |n: u8| JournalRow::event(8, &[n]);
     for n in 0..9 {
         step.journal.insert(2 * usize::from(n), event(n));
     }

@@ -37,7 +37,7 @@ impl Member {
                     kind: "retried".into(),
                     detail: "{}".into(),
                 },
-                JournalRow::event(60, Bytes::from_static(&[19])),
+                JournalRow::event(60, &[19]),
             ],
             at_ms: 60,
         }
@@ -95,7 +95,7 @@ pub(super) fn a_failed_run_is_reopened_once(harness: &dyn Harness) {
     assert_eq!(member.store.scopes(no).unwrap(), []);
     assert_eq!(member.store.journal(no).unwrap().len(), 1);
     let events = member.store.events(no, 1, 9).unwrap();
-    assert_eq!(events, [JournalRow::event(60, Bytes::from_static(&[19]))]);
+    assert_eq!(events, [JournalRow::event(60, &[19])]);
     assert_eq!(
         member.store.expired(i64::MAX, i64::MAX, 10).unwrap().len(),
         1

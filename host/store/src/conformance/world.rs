@@ -6,8 +6,8 @@ use bytes::Bytes;
 use parking_lot::{Condvar, Mutex};
 use uuid::Uuid;
 use windlass_model::{
-    Digest, ExecutionNo, ExecutionStatus, Incarnation, Numbers, Payload, RunId, RunNo, Seq, Status,
-    Token, TraceContext, TriggerNo, TriggerType,
+    Digest, ExecutionNo, ExecutionStatus, Incarnation, Numbers, Payload, RunId, RunNo, Seq,
+    ShortBytes, Status, Token, TraceContext, TriggerNo, TriggerType,
 };
 
 use super::Harness;
@@ -126,7 +126,7 @@ impl Member {
             parent: None,
             tree: None,
             keep_ms: None,
-            journal: vec![JournalRow::event(7, Bytes::from_static(&[18, 0]))],
+            journal: vec![JournalRow::event(7, &[18, 0])],
             reserves: Vec::new(),
             exclusive: None,
             blobs: Vec::new(),
@@ -228,8 +228,8 @@ impl Member {
             failure: None,
             logs: Vec::new(),
             skipped: Vec::new(),
-            inputs: Bytes::from_static(&[1, 0, 255]),
-            event: Bytes::from_static(&[0, 7]),
+            inputs: ShortBytes::from_slice(&[1, 0, 255]),
+            event: ShortBytes::from_slice(&[0, 7]),
         }
     }
 

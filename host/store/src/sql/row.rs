@@ -4,7 +4,7 @@ use bytes::Bytes;
 use rusqlite::types::ValueRef;
 use serde::de::DeserializeOwned;
 use uuid::Uuid;
-use windlass_model::{Digest, Payload, RunId, TraceContext};
+use windlass_model::{Digest, Payload, RunId, ShortBytes, TraceContext};
 
 use crate::columns::payload_of;
 use crate::error::{Error, Result};
@@ -150,6 +150,12 @@ fn raw_if_any(row: &(impl Row + ?Sized), column: usize) -> Result<Option<&[u8]>>
 /// Bytes or null.
 pub(crate) fn bytes_if_any(row: &(impl Row + ?Sized), column: usize) -> Result<Option<Bytes>> {
     Ok(raw_if_any(row, column)?.map(Bytes::copy_from_slice))
+}
+
+/// Bytes that are few; null reads as no bytes.
+pub(crate) fn short_bytes(row: &(impl Row + ?Sized), column: usize) -> Result<ShortBytes> {
+    let value = raw_if_any(row, column)?;
+    Ok(ShortBytes::from_slice(value.unwrap_or_default()))
 }
 
 /// Bytes; null reads as no bytes.

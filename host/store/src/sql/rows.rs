@@ -8,8 +8,8 @@ use windlass_model::{
 
 use super::Row;
 use super::row::{
-    bytes, bytes_if_any, digest, flag, int, int_if_any, json_if_any, short, small, small_if_any,
-    summed, text, text_if_any, trace_if_any, unsigned, uuid, variant,
+    bytes, bytes_if_any, digest, flag, int, int_if_any, json_if_any, short, short_bytes, small,
+    small_if_any, summed, text, text_if_any, trace_if_any, unsigned, uuid, variant,
 };
 use crate::error::{Error, Result};
 use crate::rows::{ExecutionRow, Parent, RunRow, Suspicion, TriggerRow};
@@ -197,8 +197,8 @@ pub(crate) fn execution(row: &(impl Row + ?Sized)) -> Result<ExecutionRow> {
         logs: json_if_any(row, 12)?.unwrap_or_default(),
         skipped: json_if_any(row, 13)?.unwrap_or_default(),
         output: summed(row, 14, Of::Execution, [no, 0, 0], "")?,
-        inputs: bytes_if_any(row, 17)?.unwrap_or_default(),
-        event: bytes_if_any(row, 18)?.unwrap_or_default(),
+        inputs: short_bytes(row, 17)?,
+        event: short_bytes(row, 18)?,
     })
 }
 

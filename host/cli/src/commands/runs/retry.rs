@@ -1,7 +1,7 @@
 //! `windlass runs retry`.
 
 use clap::Args;
-use reqwest::{Method, StatusCode};
+use reqwest::Method;
 use serde_json::{Map, Value, json};
 
 use super::many::Many;
@@ -86,20 +86,16 @@ impl Arguments {
             members.insert("run_input".to_owned(), changed);
         }
         let path = ["runs", &id, "retry"];
-        let patience = self.wait.patience();
         let body = Value::Object(members);
-        let (status, outcome, rest) =
-            api.ask_waiting(Method::POST, &path, patience, Some(&body))?;
+        let (_, outcome) = api.ask(Method::POST, &path, &[], Some(&body))?;
         if output.is_text()
             && let Some(note) = about_definition(&api, &id, self.definition.is_some())
         {
             output.note(&note);
         }
-        if status == StatusCode::OK {
-            return ended::tell_outcome(output, &outcome);
-        }
-        if let Some(rest) = rest {
-            return ended::await_result(output, &api, &id, rest);
+        let patience = self.wait.patience();
+        if !patience.is_zero() {
+            return ended::await_result(output, &api, &id, patience);
         }
         let item = json!({ "id": id, "status": text(&outcome, "status")? });
         output.show(&item, || id.clone())?;

@@ -4,8 +4,6 @@
 //! So it works with a host and on a store alike, and misses none. After a pause of more than
 //! [`MOST`] executions it shows the newest, and says so.
 
-use std::time::Duration;
-
 use clap::Args;
 use reqwest::{Method, StatusCode};
 use serde_json::Value;
@@ -13,15 +11,9 @@ use serde_json::Value;
 use super::trace::{Details, ORDER, at_ms, complete};
 use crate::app::Context;
 use crate::client::{Api, WAIT, items, picked, text};
-use crate::ended;
+use crate::ended::{self, PENDING, UNTAKEN};
 use crate::exit::Exit;
 use crate::output::{Format, Output};
-
-/// The status of a run that no host has taken.
-const PENDING: &str = "pending";
-
-/// After which time without a host the command says so.
-const UNTAKEN: Duration = Duration::from_secs(3);
 
 /// Executions per request.
 const PAGE: usize = 50;
@@ -91,10 +83,7 @@ pub(super) fn watch(
         let now = text(&outcome, "status")?;
         if now == said && now == PENDING && !is_untaken {
             is_untaken = true;
-            output.note(
-                "No host has taken the run yet: start one with `windlass serve`, or wait for the \
-                one that is busy.",
-            );
+            ended::note_untaken(output);
         }
         if now != said && output.is_text() {
             tell(output, id, now);
