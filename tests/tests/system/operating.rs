@@ -122,6 +122,13 @@ fn a_published_workflow_whose_plugin_is_gone_is_named_and_its_sender_comes_again
     let refused = send();
     assert_eq!(refused.problem(), (503, "WL-R111".to_owned()));
     assert_eq!(refused.header("retry-after"), Some("30"));
+    let logged = |text: &str| {
+        let all = lines(&web.process, text);
+        all.iter().filter(|line| line.contains("hooked")).count()
+    };
+    until("the log names the workflow", || {
+        logged("a published workflow cannot run") == 1
+    });
     let text = web.get_any("/metrics").body;
     assert!(
         text.contains("windlass_hook_requests_total{status=\"503\"} "),
@@ -148,6 +155,9 @@ fn a_published_workflow_whose_plugin_is_gone_is_named_and_its_sender_comes_again
 
     std::os::unix::fs::symlink(kept, &plugin).expect("a link can be made");
     until("the same request succeeds", || send().status == 202);
+    until("the log says that it is over", || {
+        logged("a published workflow can run again") == 1
+    });
     let listed = place.ask(&["--server", &address, "workflow", "list"]);
     assert!(!listed.contains("PROBLEM"), "{listed}");
     let doctor = place.say(&["doctor"]).stdout;

@@ -1,5 +1,5 @@
-//! Warns of what a definition needs from outside and does not find: other workflows, and grants for
-//! the addresses that it requests, and secrets. Warns of triggers that answer the same requests, too.
+//! Warns of what a definition needs from outside and does not find: other workflows, consumers of
+//! routes, grants for the addresses that it requests, and secrets. Warns of triggers that answer the same requests, too.
 //!
 //! All are warnings: a child can be published later, another machine may have the grants, and the
 //! other trigger may be retracted.
@@ -10,7 +10,8 @@ use serde_json::Value;
 use windlass_model::definition::{NodeKind, StartTrigger};
 use windlass_model::http::{self, Respond, Verify};
 use windlass_model::nearest::did_you_mean;
-use windlass_model::{Definition, Diagnostic, Place, codes as model_codes, secrets};
+use windlass_model::{Definition, Diagnostic, Place, TriggerType, codes as model_codes, secrets};
+use windlass_plugins::{Consumer, Host};
 use windlass_store::Store;
 use windlass_store::published::PublicationQuery;
 
@@ -167,6 +168,57 @@ pub(super) fn answered_twice(definition: &Definition, others: &dyn Others) -> Ve
         let help = "choose another path, or leave `respond` out of one of the triggers; until then \
             the trigger that was published first answers";
         found.push(Diagnostic::new(codes::ANSWERED_TWICE, message, place).help(help));
+    }
+    found
+}
+
+/// The routes of nodes whose triggers no plugin consumes.
+pub(super) fn routes(definition: &Definition, plugins: &Host) -> Vec<Diagnostic> {
+    let mut found = Vec::new();
+    // One of the plugins that are compiled may be the consumer.
+    if !plugins.awaited().is_empty() {
+        return found;
+    }
+    let registry = plugins.registry();
+    for (pointer, _, node) in definition.all_nodes() {
+        let Some(route) = node.route.as_deref() else {
+            continue;
+        };
+        let consumed = |kind| registry.consumer(kind, Some(route)).is_some();
+        if found.len() == MOST || TriggerType::ALL.into_iter().any(consumed) {
+            continue;
+        }
+        let loaded = registry.iter();
+        let described = loaded
+            .iter()
+            .filter_map(|plugin| plugin.description.consumer.as_ref().zip(Some(plugin)));
+        let named = |consumer: &Consumer| consumer.routes.iter().any(|it| it == route);
+        let kept_out = described.clone().find(|(consumer, _)| named(consumer));
+        let help = match kept_out {
+            Some((_, plugin)) => format!(
+                "`{}` would, with `consumer = true` in [plugins.grants.{}]",
+                plugin.name(),
+                plugin.description.package
+            ),
+            None => {
+                let consumers = loaded.iter().filter_map(|plugin| plugin.consumer());
+                let all: BTreeSet<&str> = consumers
+                    .flat_map(|consumer| &consumer.routes)
+                    .map(String::as_str)
+                    .collect();
+                let there = did_you_mean(route, all.iter().copied()).unwrap_or_else(|| {
+                    let names: Vec<String> = all.iter().map(|name| (*name).to_owned()).collect();
+                    match names.as_slice() {
+                        [] => "no plugin here consumes triggers of any route".to_owned(),
+                        names => format!("there are {}", listed(names)),
+                    }
+                });
+                format!("{there}; until a plugin consumes them, runs wait at this node")
+            }
+        };
+        let message = format!("no plugin consumes the triggers of the route `{route}`");
+        let place = Place::at(format!("{pointer}/route"));
+        found.push(Diagnostic::new(codes::NO_CONSUMER, message, place).help(help));
     }
     found
 }

@@ -136,6 +136,7 @@ pub(super) fn runnable(definition: &Definition, plugins: &Host) -> Report {
     report.mistakes.extend(found.mistakes);
     report.warnings.extend(analysis.warnings);
     report.warnings.extend(found.warnings);
+    report.warnings.extend(outside::routes(definition, plugins));
     report
         .warnings
         .extend(outside::destinations(definition, &uses));

@@ -209,3 +209,35 @@ fn a_replaced_component_is_kept_for_as_long_as_runs_use_it() {
     assert!(!is_known("heavy"));
     assert!(is_known("second"), "{}", second.digest);
 }
+
+#[test]
+fn a_route_without_a_consumer_is_a_warning() {
+    let bench = bench();
+    let warnings = |route: &str| {
+        let node = json!({ "set": { "x": 1 }, "route": route });
+        let row = row(&chain(1, |_| node.clone()));
+        let definition = windlass_model::file::read_canonical(&row.json).unwrap();
+        let found = super::check(&definition, &bench.host, None).warnings;
+        let found = found.into_iter().map(|it| {
+            let help = it.help.unwrap_or_default();
+            (it.code.to_string(), it.place.pointer, help)
+        });
+        found.collect::<Vec<_>>()
+    };
+    let found = warnings("nowhere");
+    let [(code, place, help)] = found.as_slice() else {
+        panic!("{found:?}");
+    };
+    assert_eq!(
+        (code.as_str(), place.as_str()),
+        ("WL-D094", "/nodes/n0/route")
+    );
+    assert!(help.contains("no plugin here consumes"), "{help}");
+    let consumer = r#"{
+        "windlass": 1, "package": "minutes", "version": "1.0.0",
+        "consumer": { "types": ["*"], "routes": ["minuted"] }
+    }"#;
+    let _consumer = bench.host.double(consumer.as_bytes()).unwrap();
+    assert_eq!(warnings("minuted"), []);
+    assert!(warnings("minutes")[0].2.contains("`minuted`"));
+}

@@ -14,6 +14,7 @@
 mod files;
 mod refresh;
 mod reload;
+mod runnable;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -33,6 +34,7 @@ use crate::topology::Topology;
 pub use self::files::Ignored;
 pub use self::refresh::Refreshed;
 pub use self::reload::{Failed, Reloaded};
+pub use self::runnable::Runnable;
 
 /// The settings for sources of definitions.
 #[derive(Clone, Debug, Default)]
@@ -73,6 +75,8 @@ pub struct Definitions {
     /// Set only if there are other processes.
     exclusive: Option<Exclusive>,
     files: Mutex<files::Files>,
+    /// The workflows that could not run at the last look.
+    cannot_run: Mutex<runnable::CannotRun>,
 }
 
 impl Definitions {
@@ -100,6 +104,7 @@ impl Definitions {
             options,
             exclusive: locks.map(|locks| Exclusive::new(Arc::clone(locks), io)),
             files: Mutex::default(),
+            cannot_run: Mutex::default(),
         }
     }
 

@@ -35,6 +35,7 @@ impl Publisher {
         // The first look tries every file, so plugins that were loaded before need no second look.
         self.plugins.take();
         self.look();
+        self.look_at_published();
         let directories = self.definitions.directories().to_vec();
         let bell = self.plugins.bell.clone();
         let mut looks = 0_u32;
@@ -52,12 +53,29 @@ impl Publisher {
 
     fn look(&self) {
         let again = self.plugins.take();
+        let mut is_changed = again;
         match self.definitions.look(again) {
-            Ok(Upkept::Done(reloaded)) => self.tell(&reloaded),
+            Ok(Upkept::Done(reloaded)) => {
+                is_changed |= !reloaded.published.is_empty();
+                self.tell(&reloaded);
+            }
             // The next look finds the files that the other process has left.
             Ok(Upkept::AlreadyInProgress) => {}
             Err(error) => {
                 tracing::warn!(code = %error.code(), %error, "cannot look at the definitions");
+            }
+        }
+        if is_changed {
+            self.look_at_published();
+        }
+    }
+
+    /// Reports which published workflows the present plugins cannot run.
+    fn look_at_published(&self) {
+        match self.definitions.changed_runnable() {
+            Ok(changed) => changed.iter().for_each(|it| self.report.runnable(it)),
+            Err(error) => {
+                tracing::warn!(code = %error.code(), %error, "cannot look at the published workflows");
             }
         }
     }

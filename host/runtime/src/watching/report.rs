@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use windlass_model::position;
 use windlass_plugins::LoadEvent;
 
-use crate::definitions::{Failed, Reloaded};
+use crate::definitions::{Failed, Reloaded, Runnable};
 use crate::error::Error;
 
 /// Receives what the looks at the folders find, on the threads that look: a call should not take
@@ -13,6 +13,10 @@ use crate::error::Error;
 pub trait FolderReport: Send + Sync + 'static {
     /// Called after each look at the workflow files, with the changes since the last look.
     fn definitions(&self, found: &Reloaded);
+
+    /// Called for each published workflow that the present plugins cannot run, and when they can run
+    /// it again.
+    fn runnable(&self, workflow: &Runnable);
 
     /// Called for each change of a plugin file.
     fn plugin(&self, event: &LoadEvent);
@@ -80,6 +84,19 @@ impl FolderReport for FolderLog {
         found.failed.iter().for_each(complain);
         for ignored in &found.ignored {
             tracing::warn!(path = %ignored.path.display(), why = ignored.why, "ignored");
+        }
+    }
+
+    fn runnable(&self, of: &Runnable) {
+        let Runnable {
+            workflow, version, ..
+        } = of;
+        match &of.mistake {
+            Some(mistake) => tracing::warn!(
+                code = %mistake.code, workflow, version, error = mistake.message,
+                "a published workflow cannot run"
+            ),
+            None => tracing::info!(workflow, version, "a published workflow can run again"),
         }
     }
 

@@ -11,7 +11,7 @@ use serde_json::json;
 use windlass_display::Problems;
 use windlass_model::Digest;
 use windlass_plugins::{LoadEvent, Plugin, Proof, Standing};
-use windlass_runtime::definitions::{Failed, Reloaded};
+use windlass_runtime::definitions::{Failed, Reloaded, Runnable};
 use windlass_runtime::{Error, FolderReport};
 
 use super::screen::Screen;
@@ -181,6 +181,25 @@ impl FolderReport for Files {
             self.ignored(&ignored.path, ignored.why);
         }
         self.forget_gone();
+    }
+
+    fn runnable(&self, of: &Runnable) {
+        let (workflow, version) = (&of.workflow, of.version);
+        match &of.mistake {
+            Some(mistake) => {
+                let message = &mistake.message;
+                let text = format!("{workflow} version {version} cannot run any more: {message}");
+                let mut expected = Expected::new(mistake.code.clone(), text);
+                expected.help = mistake.help.as_deref().map(sentence);
+                report(&self.screen.output, &expected);
+            }
+            None => {
+                let text = format!("{workflow} version {version} can run again");
+                let event = json!({ "event": "runnable", "workflow": workflow, "text": text });
+                self.screen
+                    .say(&event, |paint| format!("{} {text}", paint.good('✓')));
+            }
+        }
     }
 
     fn plugin(&self, event: &LoadEvent) {
