@@ -10,7 +10,7 @@ use clap::Args;
 use serde_json::{Value, json};
 use windlass_plugins::{Host, Plugin};
 
-use super::languages;
+use super::languages::{self, Engine};
 use super::list::summary;
 use super::new::project;
 use crate::app::Context;
@@ -35,6 +35,9 @@ pub(crate) struct Arguments {
     /// The folder for the component
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// The engine of JavaScript inside the component [default: that of package.json, or quickjs]
+    #[arg(long, value_enum)]
+    engine: Option<Engine>,
 }
 
 /// A component that takes more than this many bytes is worth a warning: hosts compile it for
@@ -65,7 +68,7 @@ impl Arguments {
         };
         let host = machine.host(compile::noted(context.output))?;
         let begun = machine.clock.monotonic();
-        let built = build(&host, &project, &folder)?;
+        let built = build_with(&host, &project, &folder, self.engine)?;
         let time = machine.clock.monotonic().saturating_sub(begun);
         let output = &context.output;
         built
@@ -127,8 +130,20 @@ pub(super) fn folder(context: &Context, config: &Config, project: &Path) -> Path
 
 /// Builds a project, loads the component, and writes it into the folder.
 pub(super) fn build(host: &Host, project: &Path, folder: &Path) -> anyhow::Result<Built> {
+    build_with(host, project, folder, None)
+}
+
+fn build_with(
+    host: &Host,
+    project: &Path,
+    folder: &Path,
+    engine: Option<Engine>,
+) -> anyhow::Result<Built> {
     let language = languages::of(project)?;
-    let module = language.build(project)?;
+    let module = match engine {
+        None => language.build(project)?,
+        Some(engine) => language.build_with(project, engine)?,
+    };
     let subject = project
         .canonicalize()
         .unwrap_or_else(|_| project.to_owned());

@@ -11,6 +11,8 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use clap::ValueEnum;
+
 use super::archive::{self, Archive, NewFile};
 use super::new::Kind;
 use crate::codes;
@@ -34,6 +36,17 @@ pub(super) trait Language: Sync {
     /// Builds the project in a directory. Returns a module with its component type, or a component.
     fn build(&self, project: &Path) -> Result<Vec<u8>, Expected>;
 
+    /// As [`Self::build`], with an engine in place of the project's own.
+    fn build_with(&self, _project: &Path, engine: Engine) -> Result<Vec<u8>, Expected> {
+        let text = format!("a plugin in {} has no choice of an engine", self.name());
+        let engine = engine.name();
+        Err(Expected::new(codes::BUILD, text)
+            .help(format!(
+                "Leave out `--engine {engine}`: it is for JavaScript and TypeScript."
+            ))
+            .exit(Exit::Plugin))
+    }
+
     /// The command that runs the author's own tests.
     fn tests(&self, project: &Path) -> Result<Command, Expected>;
 
@@ -43,6 +56,25 @@ pub(super) trait Language: Sync {
     /// The folder in a project that has the SDK and the contract.
     fn sdk(&self) -> &'static str {
         "vendor/windlass"
+    }
+}
+
+/// An engine for JavaScript inside a component.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(super) enum Engine {
+    /// Small and fast
+    Quickjs,
+    /// Larger, with more of what browsers have
+    Starlingmonkey,
+}
+
+impl Engine {
+    /// Its name on the command line, here and of the program that builds.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Quickjs => "quickjs",
+            Self::Starlingmonkey => "starlingmonkey",
+        }
     }
 }
 

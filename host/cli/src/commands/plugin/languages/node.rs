@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use super::{Language, project, run, written};
+use super::{Engine, Language, project, run, written};
 use crate::codes;
 use crate::commands::plugin::archive::{Archive, NewFile};
 use crate::commands::plugin::new::Kind;
@@ -52,13 +52,11 @@ impl Language for Node {
     }
 
     fn build(&self, project: &Path) -> Result<Vec<u8>, Expected> {
-        install(project)?;
-        written(INSTALL, |component| {
-            let mut node = Command::new("node");
-            node.current_dir(project);
-            node.arg(BUILDER).arg("--json").arg("--out").arg(component);
-            Ok(node)
-        })
+        build(project, None)
+    }
+
+    fn build_with(&self, project: &Path, engine: Engine) -> Result<Vec<u8>, Expected> {
+        build(project, Some(engine))
     }
 
     fn tests(&self, project: &Path) -> Result<Command, Expected> {
@@ -71,6 +69,19 @@ impl Language for Node {
     fn unread(&self) -> &'static [&'static str] {
         &[MODULES, "dist"]
     }
+}
+
+fn build(project: &Path, engine: Option<Engine>) -> Result<Vec<u8>, Expected> {
+    install(project)?;
+    written(INSTALL, |component| {
+        let mut node = Command::new("node");
+        node.current_dir(project);
+        node.arg(BUILDER).arg("--json").arg("--out").arg(component);
+        if let Some(engine) = engine {
+            node.args(["--engine", engine.name()]);
+        }
+        Ok(node)
+    })
 }
 
 /// Installs the packages of a project, unless they are installed.
