@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
-use windlass_model::Status;
+use windlass_model::{Clock as _, Status, TriggerState};
+use windlass_runtime::SystemClock;
 use windlass_server::Failure;
 use windlass_store::Store;
 use windlass_store::rows::RunRow;
 
-use crate::client::{Api, text, unusable};
+use crate::client::{Api, at_ms, text, unusable};
 use crate::commands::value;
 use crate::error::Expected;
 use crate::exit::Exit;
@@ -45,7 +46,25 @@ pub(crate) const PENDING: &str = "pending";
 /// After which time without a host a command that waits says so.
 pub(crate) const UNTAKEN: Duration = Duration::from_secs(3);
 
-/// Says why a run that is pending does not go on.
+/// The soonest triggers of a run that are looked at.
+const TRIGGERS: u32 = 50;
+
+/// Whether a trigger of the run is due, and no host has taken one. A retried run that no host has
+/// taken is already `running`.
+fn is_untaken(api: &Api, id: &str) -> bool {
+    let of_run = [("run", id.to_owned())];
+    let triggers = api.list_whole(&["triggers"], &of_run, TRIGGERS);
+    let triggers = triggers.unwrap_or_default();
+    let is = |trigger: &Value, state: TriggerState| {
+        trigger.get("state").and_then(Value::as_str) == Some(state.name())
+    };
+    let now_ms = SystemClock::new().wall_ms();
+    let is_due =
+        |trigger: &Value| is(trigger, TriggerState::Pending) && at_ms(trigger, "due") <= now_ms;
+    triggers.iter().any(is_due) && !triggers.iter().any(|it| is(it, TriggerState::Claimed))
+}
+
+/// Says why a run does not go on.
 pub(crate) fn note_untaken(output: &Output) {
     output.note(
         "No host has taken the run yet: start one with `windlass serve`, or wait for the one that \
@@ -65,7 +84,7 @@ pub(crate) fn await_result(
     let (status, mut outcome) = api.ask_patiently(Method::GET, &path, soon)?;
     let rest = patience.saturating_sub(soon);
     if status == StatusCode::ACCEPTED && !rest.is_zero() {
-        if text(&outcome, "status")? == PENDING {
+        if is_untaken(api, id) {
             note_untaken(output);
         }
         (_, outcome) = api.ask_patiently(Method::GET, &path, rest)?;

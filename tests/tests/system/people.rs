@@ -190,3 +190,21 @@ fn a_retry_names_the_differences_and_the_obstacles() {
         assert!(shown.contains(part), "{part}: {shown}");
     }
 }
+
+#[test]
+fn a_command_that_waits_for_a_run_says_that_no_host_has_taken_it() {
+    let place = Place::new(&[]);
+    let serve = place.serve();
+    let file = sum(&place, "'x'");
+    let id = place.ask(&["runs", "start", &file, "--input", "a=1"]);
+    let id = id.trim();
+    assert_eq!(place.look().ended(id).status, Status::Faulted);
+    drop(serve);
+    for command in ["retry", "result"] {
+        let said = place.say(&["runs", command, id, "--wait=4s"]);
+        assert!(
+            said.stderr.contains("No host has taken the run yet"),
+            "{said:#?}"
+        );
+    }
+}

@@ -35,6 +35,13 @@ pub(crate) fn text<'v>(answer: &'v Value, key: &str) -> anyhow::Result<&'v str> 
     Ok(text.ok_or_else(|| unusable(&format!("it says no `{key}`")))?)
 }
 
+/// A moment of an answer, in epoch milliseconds; 0 without one.
+pub(crate) fn at_ms(item: &Value, key: &str) -> i64 {
+    let at = item.get(key).and_then(Value::as_str);
+    let at: Option<jiff::Timestamp> = at.and_then(|at| at.parse().ok());
+    at.map_or(0, jiff::Timestamp::as_millisecond)
+}
+
 /// A required number of an answer.
 pub(crate) fn number(answer: &Value, key: &str) -> anyhow::Result<u64> {
     let number = answer.get(key).and_then(Value::as_u64);

@@ -20,7 +20,7 @@ use windlass_runtime::codes::PLUGIN_MISSING;
 use windlass_server::Cause;
 use windlass_store::Store;
 
-pub(crate) use answer::{items, mistakes, number, picked, taken, text, truth, unusable};
+pub(crate) use answer::{at_ms, items, mistakes, number, picked, taken, text, truth, unusable};
 pub(crate) use runs::WAIT;
 
 use crate::codes;

@@ -78,7 +78,7 @@ impl Arguments {
             let mut said = format!("{name} {} {}\n", text(&run, "id"), text(&run, "status"));
             for item in &items {
                 self.details
-                    .line(&mut said, at_ms(&run, "created"), item, paint);
+                    .line(&mut said, answer::at_ms(&run, "created"), item, paint);
             }
             said
         })?;
@@ -96,7 +96,7 @@ pub(super) fn complete(item: &mut Value) {
 impl Details {
     /// Adds the lines of an execution to a text.
     pub(super) fn line(&self, said: &mut String, created_ms: i64, item: &Value, paint: Paint) {
-        let after = at_ms(item, "started").saturating_sub(created_ms);
+        let after = answer::at_ms(item, "started").saturating_sub(created_ms);
         let number = |key: &str| item.get(key).and_then(Value::as_u64).unwrap_or_default();
         let attempt = match number("attempt") {
             0 | 1 => String::new(),
@@ -177,12 +177,6 @@ fn text<'v>(item: &'v Value, key: &str) -> &'v str {
 
 fn read<T: DeserializeOwned>(item: &Value, key: &str) -> Option<T> {
     T::deserialize(item.get(key)?).ok()
-}
-
-/// A moment, in epoch milliseconds.
-pub(super) fn at_ms(item: &Value, key: &str) -> i64 {
-    let at: Option<jiff::Timestamp> = text(item, key).parse().ok();
-    at.map_or(0, jiff::Timestamp::as_millisecond)
 }
 
 /// The sign of a status.

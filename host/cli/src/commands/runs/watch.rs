@@ -8,9 +8,9 @@ use clap::Args;
 use reqwest::{Method, StatusCode};
 use serde_json::Value;
 
-use super::trace::{Details, ORDER, at_ms, complete};
+use super::trace::{Details, ORDER, complete};
 use crate::app::Context;
-use crate::client::{Api, WAIT, items, picked, text};
+use crate::client::{Api, WAIT, at_ms, items, picked, text};
 use crate::ended::{self, PENDING, UNTAKEN};
 use crate::exit::Exit;
 use crate::output::{Format, Output};
