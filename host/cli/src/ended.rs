@@ -40,9 +40,6 @@ pub(crate) fn report(
     )
 }
 
-/// The status of a run that no host has taken.
-pub(crate) const PENDING: &str = "pending";
-
 /// After which time without a host a command that waits says so.
 pub(crate) const UNTAKEN: Duration = Duration::from_secs(3);
 
@@ -51,7 +48,7 @@ const TRIGGERS: u32 = 50;
 
 /// Whether a trigger of the run is due, and no host has taken one. A retried run that no host has
 /// taken is already `running`.
-fn is_untaken(api: &Api, id: &str) -> bool {
+pub(crate) fn is_untaken(api: &Api, id: &str) -> bool {
     let of_run = [("run", id.to_owned())];
     let triggers = api.list_whole(&["triggers"], &of_run, TRIGGERS);
     let triggers = triggers.unwrap_or_default();

@@ -49,7 +49,7 @@ pub const WITH_REFUSED: Code = Code::new("WL-D112");
 /// A definition runs a workflow that does not exist yet. A warning.
 pub const NO_CHILD: Code = Code::new("WL-D091");
 /// No plugin consumes the triggers of a route that a definition names. A warning.
-pub const NO_CONSUMER: Code = Code::new("WL-D094");
+pub const UNCONSUMED_ROUTE: Code = Code::new("WL-D094");
 /// No grant covers an address that a definition requests. A warning.
 pub const NOT_GRANTED: Code = Code::new("WL-D092");
 /// Another trigger of the same path answers requests, too. A warning.

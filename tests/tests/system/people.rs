@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use windlass_model::Status;
-use windlass_tests::harness::{Place, until_some};
+use windlass_tests::harness::{Place, until, until_some};
 
 /// A run that waits for a person's answer, and the number of its bookmark.
 fn asked(place: &Place) -> (String, String) {
@@ -207,4 +207,8 @@ fn a_command_that_waits_for_a_run_says_that_no_host_has_taken_it() {
             "{said:#?}"
         );
     }
+    let watching = place.start(&["runs", "watch", id]);
+    until("it says so", || {
+        watching.stderr().contains("No host has taken the run yet")
+    });
 }

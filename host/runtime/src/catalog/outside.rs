@@ -1,5 +1,6 @@
 //! Warns of what a definition needs from outside and does not find: other workflows, consumers of
-//! routes, grants for the addresses that it requests, and secrets. Warns of triggers that answer the same requests, too.
+//! routes, grants for the addresses that it requests, and secrets. Warns of triggers that answer the
+//! same requests, too.
 //!
 //! All are warnings: a child can be published later, another machine may have the grants, and the
 //! other trigger may be retracted.
@@ -11,7 +12,7 @@ use windlass_model::definition::{NodeKind, StartTrigger};
 use windlass_model::http::{self, Respond, Verify};
 use windlass_model::nearest::did_you_mean;
 use windlass_model::{Definition, Diagnostic, Place, TriggerType, codes as model_codes, secrets};
-use windlass_plugins::{Consumer, Host};
+use windlass_plugins::Host;
 use windlass_store::Store;
 use windlass_store::published::PublicationQuery;
 
@@ -188,19 +189,16 @@ pub(super) fn routes(definition: &Definition, plugins: &Host) -> Vec<Diagnostic>
         if found.len() == MOST || TriggerType::ALL.into_iter().any(consumed) {
             continue;
         }
-        let loaded = registry.iter();
-        let described = loaded
-            .iter()
-            .filter_map(|plugin| plugin.description.consumer.as_ref().zip(Some(plugin)));
-        let named = |consumer: &Consumer| consumer.routes.iter().any(|it| it == route);
-        let kept_out = described.clone().find(|(consumer, _)| named(consumer));
+        let mut kinds = TriggerType::ALL.into_iter();
+        let kept_out = kinds.find_map(|kind| registry.kept_out(kind, Some(route)));
         let help = match kept_out {
-            Some((_, plugin)) => format!(
+            Some(plugin) => format!(
                 "`{}` would, with `consumer = true` in [plugins.grants.{}]",
                 plugin.name(),
                 plugin.description.package
             ),
             None => {
+                let loaded = registry.iter();
                 let consumers = loaded.iter().filter_map(|plugin| plugin.consumer());
                 let all: BTreeSet<&str> = consumers
                     .flat_map(|consumer| &consumer.routes)
@@ -218,7 +216,7 @@ pub(super) fn routes(definition: &Definition, plugins: &Host) -> Vec<Diagnostic>
         };
         let message = format!("no plugin consumes the triggers of the route `{route}`");
         let place = Place::at(format!("{pointer}/route"));
-        found.push(Diagnostic::new(codes::NO_CONSUMER, message, place).help(help));
+        found.push(Diagnostic::new(codes::UNCONSUMED_ROUTE, message, place).help(help));
     }
     found
 }

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::trace::{Details, ORDER, complete};
 use crate::app::Context;
 use crate::client::{Api, WAIT, at_ms, items, picked, text};
-use crate::ended::{self, PENDING, UNTAKEN};
+use crate::ended::{self, UNTAKEN};
 use crate::exit::Exit;
 use crate::output::{Format, Output};
 
@@ -53,11 +53,11 @@ pub(super) fn watch(
     let run = api.get(&["runs", id])?;
     let created_ms = run.get("run").map_or(0, |run| at_ms(run, "created"));
     let (mut last, mut said, mut seen) = (None, String::new(), None);
-    let mut is_untaken = false;
+    let mut is_looked_at = false;
     loop {
-        let patience = match said == PENDING && !is_untaken {
-            true => UNTAKEN,
-            false => WAIT,
+        let patience = match is_looked_at {
+            true => WAIT,
+            false => UNTAKEN,
         };
         let (status, outcome) = api.follow(id, seen.as_ref(), patience)?;
         // Executions that precede the status are in the store by now.
@@ -81,9 +81,12 @@ pub(super) fn watch(
             return ended::tell_outcome(output, &outcome);
         }
         let now = text(&outcome, "status")?;
-        if now == said && now == PENDING && !is_untaken {
-            is_untaken = true;
-            ended::note_untaken(output);
+        let version = |of: &Value| of.get("version").cloned();
+        if !is_looked_at && seen.as_ref().map(version) == Some(version(&outcome)) {
+            is_looked_at = true;
+            if ended::is_untaken(api, id) {
+                ended::note_untaken(output);
+            }
         }
         if now != said && output.is_text() {
             tell(output, id, now);
