@@ -11,6 +11,10 @@
 //! between are skipped. A result is dropped if its file is gone, or if a newer version was loaded
 //! meanwhile.
 //!
+//! Components of one language runtime are compiled one after the other. The first one leaves its
+//! functions in the function cache, and the later ones take them from there; side by side, each
+//! would compile all of them.
+//!
 //! A job that waits behind an earlier version of its file, or that took long for its size, comes
 //! after all others, in order of arrival: no file that changes all the time starves another one.
 
@@ -111,6 +115,14 @@ enum Stage {
     /// The compiler works on it, and its result is dropped.
     Abandoned,
     Done(Result<Arc<Plugin>, Error>),
+}
+
+/// What the compiler works on.
+struct Begun {
+    digest: Digest,
+    runtime: Option<Digest>,
+    /// Its file, if its result counts.
+    file: Option<Source>,
 }
 
 /// A job that begins.
@@ -244,16 +256,19 @@ impl Queue {
     /// The next job; none ends the thread.
     fn next(&self, stopped: &watch::Receiver<bool>) -> Option<Next> {
         let mut state = self.state.lock();
-        let begun: Vec<(Digest, Option<Source>)> = state.begun().collect();
+        let begun: Vec<Begun> = state.begun().collect();
         let is_first = |job: &&Job| matches!(job.stage, Stage::Waiting) && job.second.is_none();
         let others = state.jobs.iter().filter(is_first).count() > 1;
         let waiting = state.jobs.iter_mut();
         let waiting = waiting.filter(|job| matches!(job.stage, Stage::Waiting));
         let free = waiting.filter(|job| {
             // The same component in a second place is not compiled a second time, but comes after
-            // it. So does the next version of a file, so that results come in order.
-            let blocks = |(digest, file): &(Digest, Option<Source>)| {
-                *digest == job.cold.digest || file.as_ref() == Some(&job.source)
+            // it. So does the next version of a file, so that results come in order, and a component
+            // whose functions the function cache is about to get.
+            let blocks = |begun: &Begun| {
+                begun.digest == job.cold.digest
+                    || begun.file.as_ref() == Some(&job.source)
+                    || (begun.runtime.is_some() && begun.runtime == job.cold.runtime)
             };
             !begun.iter().any(blocks)
         });
@@ -468,12 +483,15 @@ impl State {
         jobs.filter(|job| !matches!(job.stage, Stage::Abandoned))
     }
 
-    /// The components that the compiler works on, and their files whose results count.
-    fn begun(&self) -> impl Iterator<Item = (Digest, Option<Source>)> {
+    fn begun(&self) -> impl Iterator<Item = Begun> {
         let begun = self.jobs.iter().filter(|job| job.is_worked_on());
         begun.map(|job| {
             let counts = matches!(job.stage, Stage::Running) && job.source != Source::Store;
-            (job.cold.digest, counts.then(|| job.source.clone()))
+            Begun {
+                digest: job.cold.digest,
+                runtime: job.cold.runtime,
+                file: counts.then(|| job.source.clone()),
+            }
         })
     }
 

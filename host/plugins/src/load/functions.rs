@@ -16,7 +16,7 @@ use super::compiler::{FunctionFile, MAX_FILES, Offer, Worker};
 use super::store;
 
 /// A smaller component compiles in a fraction of a second and leaves the cache to larger ones.
-const LEAST_COMPONENT_BYTES: usize = 256 * 1024;
+pub(super) const LEAST_COMPONENT_BYTES: usize = 256 * 1024;
 
 /// The most bytes of all files.
 const FOLDER_BYTES: u64 = 128 * 1024 * 1024;

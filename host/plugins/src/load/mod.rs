@@ -187,7 +187,7 @@ impl Content {
 
     /// The component, without its bytes.
     pub(crate) fn cold(&self, shared: &LoadShared) -> Cold {
-        Cold::of(shared, self.digest, self.bytes.len() as u64)
+        Cold::of(shared, self.digest, &self.bytes)
     }
 }
 
@@ -211,6 +211,9 @@ pub(crate) struct Cold {
     pub(crate) digest: Digest,
     /// Its size.
     pub(crate) bytes: u64,
+    /// What components of one language runtime have in common. None: it is too small for the
+    /// function cache.
+    pub(crate) runtime: Option<Digest>,
     /// Its description, if a host of this user has asked for it before.
     pub(crate) description: Option<Arc<Description>>,
 }
@@ -224,10 +227,12 @@ impl Cold {
         }
     }
 
-    fn of(shared: &LoadShared, digest: Digest, bytes: u64) -> Self {
+    fn of(shared: &LoadShared, digest: Digest, component: &[u8]) -> Self {
+        let is_cached = component.len() >= functions::LEAST_COMPONENT_BYTES;
         Self {
             digest,
-            bytes,
+            bytes: component.len() as u64,
+            runtime: is_cached.then(|| shape::runtime(component)).flatten(),
             description: known(shared, &digest).map(Arc::new),
         }
     }
@@ -313,13 +318,12 @@ pub(crate) fn stored(
     patience: Patience<'_>,
 ) -> Result<Loaded, Error> {
     let (file, bytes) = store::find(shared, digest)?;
-    let size = bytes.len() as u64;
-    let bytes = || Ok(Cow::Owned(bytes));
+    let given = || Ok(Cow::Borrowed(&bytes[..]));
     let evidence = Evidence::default();
-    match build(shared, &file, *digest, patience, bytes, &evidence) {
+    match build(shared, &file, *digest, patience, given, &evidence) {
         Ok(plugin) => Ok(Loaded::Plugin(plugin)),
         Err(error) if is_cold(&error, patience) => {
-            Ok(Loaded::Cold(Cold::of(shared, *digest, size)))
+            Ok(Loaded::Cold(Cold::of(shared, *digest, &bytes)))
         }
         Err(error) => Err(error),
     }

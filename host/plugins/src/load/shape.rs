@@ -2,6 +2,8 @@
 
 use wasmparser::{Encoding, FunctionBody, Parser, Payload};
 
+use windlass_model::Digest;
+
 use super::outline::Outline;
 use super::{exports, wrap};
 use crate::codes;
@@ -109,6 +111,22 @@ fn survey(subject: &str, bytes: &[u8]) -> Result<Encoding, Error> {
         Some(message) => Err(Error::new(codes::NO_EXPORT, subject, message)),
         None => Ok(encoding),
     }
+}
+
+/// The digest of the largest code section of a component. Components whose language runtime is
+/// compiled before them, like those of Python and QuickJS, have it in common, and with it nearly all
+/// functions. None: the component has no code, or is damaged.
+pub(super) fn runtime(component: &[u8]) -> Option<Digest> {
+    let mut largest = 0..0;
+    for payload in Parser::new(0).parse_all(component) {
+        if let Payload::CodeSectionStart { range, .. } = payload.ok()?
+            && range.len() > largest.len()
+        {
+            largest = range;
+        }
+    }
+    let code = component.get(largest)?;
+    (!code.is_empty()).then(|| Digest::of(code))
 }
 
 /// Checks the size of a function. A damaged one is left to the compiler.

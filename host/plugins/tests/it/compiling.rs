@@ -272,6 +272,39 @@ fn two_components_are_compiled_at_once() {
 }
 
 #[test]
+fn components_of_one_language_runtime_are_compiled_one_after_the_other() {
+    let dir = tempfile::tempdir().unwrap();
+    let begun = dir.path().join("begun").display().to_string();
+    // The first one waits until another one has begun.
+    let text = format!(
+        "wc -c >> {begun}; until test $(wc -l < {begun}) -ge 2; do sleep 0.01; done; exit 1"
+    );
+    let rig = Rig::in_dir(tempfile::tempdir().unwrap(), |options| {
+        options.compiler = script(&text);
+    });
+    let folder = folder_of(&rig, &[300_000, 400_000]);
+    // The runtime of the first one, with an empty custom section.
+    let same = [function(300_000, 0), b"\0\x05\x04data".to_vec()].concat();
+    std::fs::write(folder.join("same.wasm"), same).unwrap();
+    let events = rig.host.scan(&[folder]);
+    let failed = |event: &&LoadEvent| matches!(event, LoadEvent::Failed { error, .. } if error.code.as_str() == "WL-P025");
+    assert_eq!(events.iter().filter(failed).count(), 3, "{events:?}");
+    let begun = std::fs::read_to_string(begun).unwrap();
+    let sizes: Vec<u64> = begun
+        .lines()
+        .map(|line| line.trim().parse().unwrap())
+        .collect();
+    let [first, second, third] = sizes[..] else {
+        panic!("{begun}");
+    };
+    // The smallest one is the first of the two.
+    assert!(
+        first.min(second) < third && third < first.max(second),
+        "{begun}"
+    );
+}
+
+#[test]
 fn a_look_does_not_wait_for_the_compiler() {
     let rig = rig(script("exec sleep 600"));
     let folder = folder_of(&rig, &[100, 200, 300]);
